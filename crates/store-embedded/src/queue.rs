@@ -1,0 +1,112 @@
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+use concord_store::{Committed, Error, Revision, Txn};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Requests waiting for the writer may hold this many KiB together; more callers than that wait.
+const QUEUE_KIB: usize = 64 * 1024;
+/// Bounds of one batch, so that one sync answers many and nobody waits for too many.
+const BATCH_REQUESTS: usize = 2048;
+const BATCH_KIB: usize = 8 * 1024;
+
+/// What the writer thread is asked to do.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Transact { txn: Txn, answer: oneshot::Sender<Result<Committed, Error>> },
+    Compact { revision: Revision, answer: oneshot::Sender<Result<(), Error>> },
+}
+
+/// Hands requests to the writer thread, all that have gathered at once.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    inner: Mutex<Inner>,
+    wake: Condvar,
+    room: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<Waiting>,
+    closed: bool,
+}
+
+/// A request and the room it takes, given back when it was answered.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) request: Request,
+    _room: OwnedSemaphorePermit,
+    kib: usize,
+}
+
+/// What the writer finds when it wakes.
+#[derive(Debug)]
+pub(crate) enum Wakeup {
+    /// Requests, or none if only the time has come.
+    Work(Vec<Waiting>),
+    /// There will be no more requests.
+    Closed,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        let room = Arc::new(Semaphore::new(QUEUE_KIB));
+        Self { inner: Mutex::default(), wake: Condvar::new(), room }
+    }
+
+    pub(crate) async fn push(&self, request: Request, bytes: usize) -> Result<(), Error> {
+        let kib = bytes / 1024 + 1;
+        let permits = u32::try_from(kib.min(QUEUE_KIB)).unwrap_or(u32::MAX);
+        let room = self.room.clone().acquire_many_owned(permits).await.map_err(|_| closed())?;
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Err(closed());
+        }
+        inner.waiting.push_back(Waiting { request, _room: room, kib });
+        drop(inner);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Waits for requests, at the longest until `deadline`.
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Wakeup {
+        let mut inner = self.inner.lock();
+        while inner.waiting.is_empty() {
+            if inner.closed {
+                return Wakeup::Closed;
+            }
+            match deadline {
+                None => self.wake.wait(&mut inner),
+                Some(deadline) if self.wake.wait_until(&mut inner, deadline).timed_out() => break,
+                Some(_) => {}
+            }
+        }
+        Wakeup::Work(inner.take_batch())
+    }
+
+    /// Refuses new requests; the writer still answers those that wait.
+    pub(crate) fn close(&self) {
+        self.inner.lock().closed = true;
+        self.room.close();
+        self.wake.notify_one();
+    }
+}
+
+impl Inner {
+    fn take_batch(&mut self) -> Vec<Waiting> {
+        let mut kib = 0;
+        let fits = |waiting: &&Waiting| {
+            kib += waiting.kib;
+            kib <= BATCH_KIB
+        };
+        let count = self.waiting.iter().take(BATCH_REQUESTS).take_while(fits).count();
+        // A single request is always smaller than a batch, but it must never be stuck.
+        let count = count.max(1).min(self.waiting.len());
+        self.waiting.drain(..count).collect()
+    }
+}
+
+/// The answer to requests after the store was closed.
+pub(crate) fn closed() -> Error {
+    Error::unavailable("the store is closed")
+}
