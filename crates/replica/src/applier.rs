@@ -1,0 +1,230 @@
+use std::sync::Arc;
+
+use concord_store::{Commit, CommitStream, Error as StoreError, KeyRange, Scan, Store};
+use futures_util::{FutureExt, StreamExt};
+use imbl::OrdSet;
+use tokio::time::Instant;
+
+use crate::{
+    Closed, Config, Error, Event, Phase, Snapshot,
+    backoff::Backoff,
+    ring::Ring,
+    shared::Shared,
+    state::{Live, State},
+    view::Views,
+};
+
+/// How many changes are applied before a snapshot is published and others get the processor. More
+/// per run is faster, because a tree node is copied at most once per run; fewer are fresher.
+const RUN_CHANGES: usize = 512;
+
+/// The one task that changes anything: it loads, follows, applies, feeds and publishes.
+pub(crate) struct Applier {
+    store: Arc<dyn Store>,
+    config: Config,
+    shared: Arc<Shared>,
+    views: Views,
+    backoff: Backoff,
+    /// Emptied and filled again for each run.
+    events: Vec<Event>,
+    touched: Vec<Arc<Ring>>,
+}
+
+/// Why following ended.
+enum End {
+    /// The stream broke; its position is still good.
+    Interrupted(String),
+    /// What is here cannot be continued.
+    Reload(String),
+    /// A view panicked.
+    Failed(Error),
+}
+
+impl Applier {
+    pub(crate) fn new(store: Arc<dyn Store>, config: Config, shared: Arc<Shared>, views: Views) -> Self {
+        let backoff = Backoff::new(config.backoff_min, config.backoff_max);
+        Self { store, config, shared, views, backoff, events: Vec::new(), touched: Vec::new() }
+    }
+
+    /// Runs until a view panics. May be dropped at any point: nothing is done by halves across an
+    /// await.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.shared.enter(Phase::Loading, None);
+            let mut state = self.load_patiently().await;
+            if let Err(error) = self.install(&state) {
+                return self.fail(error);
+            }
+            loop {
+                match self.follow(&mut state).await {
+                    End::Interrupted(error) => self.pause(Phase::Interrupted, error).await,
+                    End::Reload(error) => {
+                        self.pause(Phase::Loading, error).await;
+                        break;
+                    }
+                    End::Failed(error) => return self.fail(error),
+                }
+            }
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        tracing::error!(%error, "The replica stops");
+        self.shared.fail(error);
+    }
+
+    async fn pause(&mut self, phase: Phase, error: String) {
+        let pause = self.backoff.pause();
+        tracing::warn!(error, ?phase, ?pause, "The replica lost its store");
+        self.shared.enter(phase, Some(error));
+        tokio::time::sleep(pause).await;
+    }
+
+    async fn load_patiently(&mut self) -> State {
+        loop {
+            match load(self.store.as_ref(), self.config.load_page.get()).await {
+                Ok(state) => {
+                    self.backoff.reset();
+                    tracing::info!(revision = state.revision, keys = state.len(), "The replica has loaded");
+                    return state;
+                }
+                Err(error) => self.pause(Phase::Loading, error.to_string()).await,
+            }
+        }
+    }
+
+    /// Replaces everything by a state that was just loaded.
+    fn install(&mut self, state: &State) -> Result<(), Error> {
+        let snapshot = Snapshot::new(state.clone());
+        self.views.reset(&snapshot)?;
+        {
+            let mut feed = self.shared.feed.lock();
+            feed.groups.close(Closed::Compacted);
+            feed.window.clear();
+            self.shared.publish(snapshot);
+        }
+        // Who noticed that the store went back did so before this load.
+        self.shared.went_back.notified().now_or_never();
+        self.shared.wake();
+        Ok(())
+    }
+
+    async fn follow(&mut self, state: &mut State) -> End {
+        let mut stream: CommitStream = self.store.follow(state.revision);
+        self.shared.enter(Phase::Following, None);
+        let mut expiry = self.shared.feed.lock().window.expiry();
+        loop {
+            let shared = Arc::clone(&self.shared);
+            tokio::select! {
+                received = stream.next() => match received {
+                    Some(Ok(commits)) => {
+                        if let Err(end) = self.apply(state, commits).await {
+                            return end;
+                        }
+                    }
+                    Some(Err(error)) => return end_of(&error),
+                    None => return End::Interrupted("the stream of commits ended".to_owned()),
+                },
+                () = tokio::time::sleep_until(expiry.unwrap_or_else(Instant::now)), if expiry.is_some() => {
+                    self.expire(state);
+                }
+                () = shared.went_back.notified() => {
+                    return End::Reload("the store went back to an older revision".to_owned());
+                }
+            }
+            expiry = shared.feed.lock().window.expiry();
+        }
+    }
+
+    /// Applies what the stream brought, in runs of bounded size.
+    async fn apply(&mut self, state: &mut State, commits: Vec<Commit>) -> Result<(), End> {
+        for commit in commits {
+            let expected = state.revision + 1;
+            if commit.revision != expected {
+                return Err(End::Reload(format!("revision {} came for {expected}", commit.revision)));
+            }
+            let changes = commit.changes.into_iter();
+            self.events.extend(changes.filter_map(|change| state.apply(expected, change)));
+            state.revision = expected;
+            if self.events.len() >= RUN_CHANGES {
+                self.finish_run(state).map_err(End::Failed)?;
+                tokio::task::yield_now().await;
+            }
+        }
+        self.backoff.reset();
+        self.finish_run(state).map_err(End::Failed)
+    }
+
+    /// Feeds views and subscriptions with the applied events, then publishes: in this order, see the
+    /// crate's documentation.
+    fn finish_run(&mut self, state: &mut State) -> Result<(), Error> {
+        self.views.apply(&self.events)?;
+        let now = Instant::now();
+        let evicted = {
+            let mut feed = self.shared.feed.lock();
+            feed.window.push(&self.events, now);
+            feed.window.evict(now)
+        };
+        forget(state, &evicted);
+        {
+            let mut feed = self.shared.feed.lock();
+            feed.groups.dispatch(&self.events, &mut self.touched);
+            self.shared.publish(Snapshot::new(state.clone()));
+        }
+        self.events.clear();
+        // Woken only now, whoever got an event finds a snapshot that has it, and a run of many
+        // commits wakes everyone once.
+        self.touched.drain(..).for_each(|ring| ring.wake());
+        self.shared.wake();
+        Ok(())
+    }
+
+    /// Drops what is too old although nothing new came.
+    fn expire(&mut self, state: &mut State) {
+        let evicted = self.shared.feed.lock().window.evict(Instant::now());
+        forget(state, &evicted);
+        let _feed = self.shared.feed.lock();
+        self.shared.publish(Snapshot::new(state.clone()));
+    }
+}
+
+/// Reads all keys, page by page, at the revision of the first page. If that is compacted before the
+/// last page, the caller starts over.
+async fn load(store: &dyn Store, limit: usize) -> Result<State, StoreError> {
+    let mut live = OrdSet::new();
+    let mut scan = Scan::new(KeyRange::all(), limit);
+    loop {
+        let page = store.scan(scan.clone()).await?;
+        live.extend(page.entries.into_iter().map(|entry| Live(Arc::new(entry))));
+        let Some(resume) = page.resume else {
+            return Ok(State::loaded(live, page.revision));
+        };
+        scan.range = scan.range.starting_at(resume);
+        scan.revision = Some(page.revision);
+    }
+}
+
+impl Drop for Applier {
+    /// A panic of the replica itself must not look like a quiet store.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.fail(Error::Failed { reason: "its own task panicked".to_owned() });
+        }
+    }
+}
+
+fn forget(state: &mut State, evicted: &[Event]) {
+    evicted.iter().for_each(|event| state.forget(event));
+    state.oldest = evicted.last().map_or(state.oldest, |event| event.revision);
+}
+
+fn end_of(error: &StoreError) -> End {
+    match error {
+        StoreError::Compacted { .. } => End::Reload(error.to_string()),
+        StoreError::FutureRevision { .. } => {
+            tracing::error!(%error, "The store is older than what it showed before: was it restored from a backup?");
+            End::Reload(error.to_string())
+        }
+        _ => End::Interrupted(error.to_string()),
+    }
+}
