@@ -1,0 +1,66 @@
+use async_trait::async_trait;
+use http::{HeaderName, HeaderValue};
+
+use crate::http::{Handler, Request, Response};
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Gives every request an id and tells it to the client, so that an answer can be found in the log. An id
+/// that the client brings is kept: it may have crossed other servers before.
+pub(crate) struct AuditId<H>(pub(crate) H);
+
+#[async_trait]
+impl<H: Handler> Handler for AuditId<H> {
+    async fn handle(&self, mut request: Request) -> Response {
+        let id = match request.headers().get(&AUDIT_ID) {
+            Some(id) if !id.is_empty() => id.clone(),
+            _ => random_id(),
+        };
+        request.headers_mut().insert(AUDIT_ID, id.clone());
+        let mut response = self.0.handle(request).await;
+        // An answer that came from another server has its id already.
+        response.headers_mut().entry(AUDIT_ID).or_insert(id);
+        response
+    }
+}
+
+/// A random UUID (version 4). Without randomness the id is all zeros: an unfindable answer is better than
+/// none.
+fn random_id() -> HeaderValue {
+    let mut random = [0; 16];
+    if aws_lc_rs::rand::fill(&mut random).is_err() {
+        tracing::error!("The system has no randomness to give, audit ids are not unique.");
+    }
+    let bits = u128::from_be_bytes(random) & !(0xf << 76) | 0x4 << 76;
+    let bits = bits & !(0x3 << 62) | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let id = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+    HeaderValue::try_from(id).expect("hexadecimal digits and dashes are a valid header value")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::testing::{Echo, request};
+
+    async fn id_for(given: Option<&'static str>) -> String {
+        let mut request = request("GET", "/");
+        if let Some(given) = given {
+            request.headers_mut().insert(AUDIT_ID, HeaderValue::from_static(given));
+        }
+        let response = AuditId(Echo).handle(request).await;
+        response.headers()["audit-id"].to_str().expect("text").to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_given_id_is_kept_and_a_missing_one_is_made() {
+        assert_eq!(id_for(Some("mine")).await, "mine");
+        let (one, other) = (id_for(None).await, id_for(Some("")).await);
+        assert_ne!(one, other);
+        for id in [one, other] {
+            assert_eq!(id.len(), 36, "{id}");
+            assert_eq!(&id[14..15], "4", "{id} should be of version 4");
+            assert!("89ab".contains(&id[19..20]), "{id} should be of the RFC 9562 variant");
+        }
+    }
+}
