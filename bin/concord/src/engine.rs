@@ -1,0 +1,97 @@
+//! The one place that names storage engines.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context as _, ensure};
+use concord_store::Store;
+use concord_store_embedded::{EmbeddedStore, Options};
+use concord_store_etcd::{ClientCertificate, Config, EtcdStore, TlsConfig};
+
+use crate::cli::EtcdOptions;
+
+/// The store a server runs on.
+pub(crate) enum Engine {
+    Embedded(Arc<EmbeddedStore>),
+    Etcd(Arc<EtcdStore>),
+}
+
+impl Engine {
+    /// The etcd that the options name, or else the embedded store in `file`.
+    pub(crate) async fn open(options: &EtcdOptions, file: &Path) -> anyhow::Result<Self> {
+        if options.etcd_servers.is_empty() {
+            let file = Options::new(file);
+            // Opening reads the whole file.
+            let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&file)).await?;
+            return Ok(Self::Embedded(Arc::new(opened?)));
+        }
+        let store = EtcdStore::open(etcd_config(options)?).await;
+        let store = store.context("the etcd flags cannot be used")?;
+        Ok(Self::Etcd(Arc::new(store)))
+    }
+
+    /// The store itself.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded(store) => store.clone(),
+            Self::Etcd(store) => store.clone(),
+        }
+    }
+
+    /// What it is, for people.
+    pub(crate) fn describe(&self) -> &'static str {
+        match self {
+            Self::Embedded(_) => "embedded store",
+            Self::Etcd(_) => "etcd",
+        }
+    }
+
+    /// Ends it in order.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Embedded(store) => store.close().await,
+            Self::Etcd(store) => store.shutdown().await,
+        }
+    }
+}
+
+fn etcd_config(options: &EtcdOptions) -> anyhow::Result<Config> {
+    let mut config = Config::new(options.etcd_servers.iter().cloned());
+    config.prefix = prefix(&options.etcd_prefix).into();
+    let secure = options.etcd_servers.iter().any(|url| url.starts_with("https://"));
+    ensure!(!secure || options.etcd_cafile.is_some(), "https:// etcd servers need --etcd-cafile");
+    config.tls = options.etcd_cafile.clone().map(|ca_file| TlsConfig {
+        ca_file,
+        client_certificate: options
+            .etcd_certfile
+            .clone()
+            .zip(options.etcd_keyfile.clone())
+            .map(|(cert_file, key_file)| ClientCertificate { cert_file, key_file }),
+    });
+    Ok(config)
+}
+
+/// As kube-apiserver has it: one slash before, one after, so that `/registry` does not own `/registry2`.
+fn prefix(given: &str) -> String {
+    match given.trim_matches('/') {
+        "" => "/".to_owned(),
+        inner => format!("/{inner}/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_directory() {
+        for (given, expected) in [
+            ("/registry", "/registry/"),
+            ("registry/", "/registry/"),
+            ("/a/b", "/a/b/"),
+            ("/", "/"),
+            ("", "/"),
+        ] {
+            assert_eq!(prefix(given), expected, "{given}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The `concord` program: parse, compose, run, drain.
+//!
+//! It decides nothing that a library could decide: `cli.rs` says what can be asked for, `serve.rs` puts a
+//! server together, `store.rs` runs the store tools.
+
+mod cli;
+mod duration;
+mod engine;
+mod host;
+mod logging;
+mod progress;
+mod serve;
+mod store;
+mod version;
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+
+/// glibc's allocator returns little memory after bursts of large and small buffers side by side, which is
+/// what watches make.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(options) => serve::run(*options),
+        Command::Store(command) => store::run(command),
+        Command::Version => say(&version::summary()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to do if even this cannot be written.
+            writeln!(io::stderr(), "error: {error:#}").ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line for people or scripts to standard output.
+fn say(line: &str) -> anyhow::Result<()> {
+    let mut output = io::stdout();
+    writeln!(output, "{line}")?;
+    Ok(output.flush()?)
+}

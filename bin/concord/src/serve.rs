@@ -1,0 +1,216 @@
+//! `concord serve`: puts a server together, runs it, and takes it apart in order.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    pin::pin,
+    process,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::Context as _;
+use concord_pki::{ServingNames, ServingPki};
+use concord_replica::Replica;
+use concord_server::{Coalesced, Config, HealthCheck, HealthChecks, Server, Shutdown, Unhealthy, check_fn};
+use concord_store::Store;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::Notify,
+};
+
+use crate::{
+    cli::{SecureServingOptions, ServeOptions},
+    engine::Engine,
+    host, logging, say, version,
+};
+
+/// Health endpoints are open to everyone: however often they are asked, the store is asked only this often.
+const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Runs the server until it is told to stop.
+pub(crate) fn run(options: ServeOptions) -> anyhow::Result<()> {
+    let log_check = logging::init(&options.logs)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(serve(options, log_check))
+}
+
+async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Result<()> {
+    let data_dir = host::data_dir(&options.data)?;
+    host::make_private(&data_dir)?;
+    // The store comes first: its lock keeps a second server away from the certificates, too.
+    let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
+    let pki = open_pki(&options.serving, &data_dir)?;
+    let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), Vec::new()));
+    let config = Config {
+        bind_address: options.serving.bind_address,
+        secure_port: options.serving.secure_port,
+        shutdown: Shutdown {
+            delay: options.shutdown.shutdown_delay_duration,
+            grace: options.shutdown.shutdown_grace_period,
+        },
+        health: health_checks(log_check, engine.store(), replica.clone()),
+        ..Config::new(pki.identity, version::info())
+    };
+    let server = config.complete()?.listen().await?;
+    let signals = Signals::install()?;
+    announce(&server, &engine, &data_dir, &pki.ca_certificate)?;
+    run_until_signalled(server, signals, async {
+        replica.shutdown().await;
+        engine.close().await;
+    })
+    .await;
+    Ok(())
+}
+
+/// Runs `server`, then `close`. A second signal ends the process at once.
+async fn run_until_signalled(server: Server, mut signals: Signals, close: impl Future<Output = ()>) {
+    let stop = Notify::new();
+    let mut work = pin!(async {
+        let drained = server.run(stop.notified()).await;
+        if drained.cut > 0 {
+            tracing::warn!(connections = drained.cut, "Requests did not finish in time and were cut off.");
+        }
+        close.await;
+    });
+    tokio::select! {
+        () = &mut work => return,
+        name = signals.next() => {
+            tracing::info!(signal = name, "Shutting down; a second signal ends the server at once.");
+            stop.notify_one();
+        }
+    }
+    tokio::select! {
+        () = work => tracing::info!("The server has ended."),
+        name = signals.next() => {
+            tracing::warn!(signal = name, "Ending at once.");
+            process::exit(1);
+        }
+    }
+}
+
+fn open_pki(options: &SecureServingOptions, data_dir: &Path) -> anyhow::Result<ServingPki> {
+    let directory = options.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
+    let mut names = ServingNames::loopback().with_ip(options.bind_address);
+    if let Some(name) = host::name() {
+        names = names.with_dns(&name);
+    }
+    let pki = ServingPki::open_or_create(&directory, &names, SystemTime::now())?;
+    if pki.issued {
+        tracing::info!(directory = %directory.display(), "Issued a new serving certificate.");
+    }
+    Ok(pki)
+}
+
+/// The checks by upstream's names, which monitoring looks for: `etcd` is the store, whichever it is.
+fn health_checks(log_check: impl HealthCheck, store: Arc<dyn Store>, replica: Arc<Replica>) -> HealthChecks {
+    let ask_store = check_fn("etcd", move || {
+        let store = store.clone();
+        async move { store.health().await.map_err(|error| Unhealthy(error.to_string())) }
+    });
+    let store_check = Arc::new(Coalesced::new(ask_store, STORE_CHECK_INTERVAL));
+    let same_check = store_check.clone();
+    HealthChecks::new()
+        .with(log_check)
+        .with(store_check)
+        .with_readiness(check_fn("etcd-readiness", move || {
+            let check = same_check.clone();
+            async move { check.check().await }
+        }))
+        .with_readiness(check_fn("informer-sync", move || std::future::ready(replica_health(&replica))))
+}
+
+fn replica_health(replica: &Replica) -> Result<(), Unhealthy> {
+    let status = replica.status();
+    if status.is_ready() {
+        return Ok(());
+    }
+    let last_error = status.last_error.map(|error| format!(": {error}")).unwrap_or_default();
+    Err(Unhealthy(format!("the replica is {:?}{last_error}", status.phase)))
+}
+
+/// Says where the server is and what to type next.
+fn announce(server: &Server, engine: &Engine, data_dir: &Path, ca: &Path) -> anyhow::Result<()> {
+    let address = dialable(server.local_addr());
+    let (data_dir, ca) = (absolute(data_dir), absolute(ca));
+    say(&format!(
+        "Concord {version} is serving https://{address}\n\
+         \x20 data  {data} ({engine})\n\
+         \x20 try   curl --cacert {ca} 'https://{address}/readyz?verbose'\n\
+         \x20 stop  Ctrl-C or kill {pid}",
+        version = version::CONCORD,
+        data = data_dir.display(),
+        engine = engine.describe(),
+        ca = shell_word(&ca.to_string_lossy()),
+        pid = process::id(),
+    ))
+}
+
+/// Where a client on this machine finds a server that listens on `address`.
+fn dialable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// `word` such that a shell takes it for one word.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The signals that end a server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on signals no longer end the process by themselves.
+    fn install() -> anyhow::Result<Self> {
+        let install = |kind| signal(kind).context("cannot install a signal handler");
+        Ok(Self {
+            terminate: install(SignalKind::terminate())?,
+            interrupt: install(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_to_listen_on_becomes_one_to_dial() {
+        for (listening, dialable_at) in
+            [("0.0.0.0:6443", "127.0.0.1:6443"), ("[::]:6443", "[::1]:6443"), ("10.0.0.7:1", "10.0.0.7:1")]
+        {
+            assert_eq!(dialable(listening.parse().expect("an address")).to_string(), dialable_at);
+        }
+    }
+
+    #[test]
+    fn paths_survive_the_shell() {
+        assert_eq!(shell_word("/var/lib/concord-1/ca.crt"), "/var/lib/concord-1/ca.crt");
+        assert_eq!(shell_word("/my data/it's"), r"'/my data/it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}
