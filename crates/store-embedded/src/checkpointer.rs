@@ -1,4 +1,9 @@
 //! Moves committed pages from the write-ahead log into the file, beside the writer.
+//!
+//! The log must be short and used again and again: a commit that makes it longer costs nearly twice one
+//! that overwrites, since the file system then has to record the new size as well. It starts over from
+//! its beginning only when every page was moved, and beside a busy writer that moment never comes. So
+//! a thread moves the bulk, and the writer then moves the few pages that were added meanwhile.
 
 use std::{
     sync::{
@@ -12,28 +17,25 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::{file::StoreFile, shared::Shared, writer::is_io};
 
-/// A checkpoint is due after so many bytes were written.
+/// A checkpoint is due after so many bytes were added to the log.
 const DUE_BYTES: usize = 4 << 20;
-/// Beyond this the writer helps: only when every page was moved does the log start over from its
-/// beginning, and under steady load a checkpoint beside the writer never sees that moment.
-const HELP_BYTES: usize = 32 << 20;
+/// What a commit adds to the log at least: the page a row goes to, and often one more.
+const COMMIT_BYTES: usize = 8192;
 
 /// The writer's side.
 pub(crate) struct Checkpoints {
     thread: Option<JoinHandle<()>>,
     signal: Arc<Signal>,
-    /// Written since the last checkpoint was asked for.
+    /// Added to the log since the last checkpoint was asked for.
     pending: usize,
-    /// Written since the log last started over.
-    length: usize,
 }
 
 #[derive(Default)]
 struct Signal {
     asked: Mutex<Asked>,
     wake: Condvar,
-    /// The last checkpoint moved every page there was.
-    complete: AtomicBool,
+    /// The bulk was moved; the rest is the writer's.
+    moved: AtomicBool,
 }
 
 #[derive(Default)]
@@ -49,25 +51,18 @@ impl Checkpoints {
         let thread = std::thread::Builder::new()
             .name("store-checkpoint".to_owned())
             .spawn(move || run(&file, &shared, &theirs))?;
-        Ok(Self { thread: Some(thread), signal, pending: 0, length: 0 })
+        Ok(Self { thread: Some(thread), signal, pending: 0 })
     }
 
-    /// Tells that the writer has written.
+    /// Called by the writer after each commit, with the bytes of its rows.
     pub(crate) fn written(&mut self, bytes: usize, file: &StoreFile, shared: &Shared) {
-        self.pending += bytes;
-        self.length += bytes;
-        if self.signal.complete.swap(false, Ordering::AcqRel) {
-            self.length = bytes;
-        }
-        if self.pending < DUE_BYTES {
-            return;
-        }
-        self.pending = 0;
-        if self.length < HELP_BYTES {
-            self.signal.ask(|asked| asked.due = true);
-        } else {
+        if self.signal.moved.swap(false, Ordering::AcqRel) {
             checkpoint(file, shared);
-            self.length = 0;
+        }
+        self.pending += bytes + COMMIT_BYTES;
+        if self.pending >= DUE_BYTES {
+            self.pending = 0;
+            self.signal.ask(|asked| asked.due = true);
         }
     }
 }
@@ -102,20 +97,16 @@ impl Signal {
 
 fn run(file: &StoreFile, shared: &Shared, signal: &Signal) {
     while signal.wait() {
-        let complete = checkpoint(file, shared);
-        signal.complete.store(complete, Ordering::Release);
+        checkpoint(file, shared);
+        signal.moved.store(true, Ordering::Release);
     }
 }
 
-fn checkpoint(file: &StoreFile, shared: &Shared) -> bool {
-    match file.checkpoint_passive() {
-        Ok(left) => left == 0,
-        Err(error) => {
-            tracing::warn!(%error, "Store checkpoint failed; it will be tried again");
-            if is_io(&error) {
-                shared.fail(&format!("a checkpoint failed: {error}"));
-            }
-            false
+fn checkpoint(file: &StoreFile, shared: &Shared) {
+    if let Err(error) = file.checkpoint_passive() {
+        tracing::warn!(%error, "Store checkpoint failed; it will be tried again");
+        if is_io(&error) {
+            shared.fail(&format!("a checkpoint failed: {error}"));
         }
     }
 }

@@ -177,12 +177,9 @@ impl StoreFile {
         self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 
-    /// Copies what it can without waiting for anyone. Returns how many pages of the write-ahead log
-    /// are left to copy.
-    pub(crate) fn checkpoint_passive(&self) -> rusqlite::Result<i64> {
-        self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-            Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
-        })
+    /// Copies what it can without waiting for anyone.
+    pub(crate) fn checkpoint_passive(&self) -> rusqlite::Result<()> {
+        self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
     }
 
     /// Goes back to a single file without companions, for a copy that is going to be moved.

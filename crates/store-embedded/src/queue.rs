@@ -1,4 +1,8 @@
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use concord_store::{Committed, Error, Revision, Txn};
 use parking_lot::{Condvar, Mutex};
@@ -39,6 +43,15 @@ pub(crate) struct Waiting {
     kib: usize,
 }
 
+/// How long to wait for how many requests before a batch begins. Clients that were answered together
+/// ask again together: a batch that starts with the first of them makes the others wait for a whole
+/// sync. A lone client never waits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gather {
+    pub(crate) count: usize,
+    pub(crate) pause: Duration,
+}
+
 /// What the writer finds when it wakes.
 #[derive(Debug)]
 pub(crate) enum Wakeup {
@@ -68,8 +81,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for requests, at the longest until `deadline`.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Wakeup {
+    /// Waits for requests, at the longest until `deadline`, and then a little for their company.
+    pub(crate) fn wait(&self, deadline: Option<Instant>, gather: Gather) -> Wakeup {
         let mut inner = self.inner.lock();
         while inner.waiting.is_empty() {
             if inner.closed {
@@ -79,6 +92,14 @@ impl Queue {
                 None => self.wake.wait(&mut inner),
                 Some(deadline) if self.wake.wait_until(&mut inner, deadline).timed_out() => break,
                 Some(_) => {}
+            }
+        }
+        if !inner.waiting.is_empty() && inner.waiting.len() < gather.count {
+            let until = Instant::now() + gather.pause;
+            while inner.waiting.len() < gather.count && !inner.closed {
+                if self.wake.wait_until(&mut inner, until).timed_out() {
+                    break;
+                }
             }
         }
         Wakeup::Work(inner.take_batch())

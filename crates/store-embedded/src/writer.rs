@@ -20,7 +20,7 @@ use crate::{
     expiry::{Expiries, deadline},
     file::{State, StoreFile},
     load::Loaded,
-    queue::{Request, Waiting, Wakeup},
+    queue::{Gather, Request, Waiting, Wakeup},
     retention::Retention,
     row::Row,
     shared::Shared,
@@ -36,6 +36,9 @@ const DELETE_WHEN_IDLE: usize = 1024;
 const RECLAIM_PAGES: u32 = 512;
 /// Smaller files are not worth shrinking, in pages.
 const RECLAIM_MIN_PAGES: i64 = 4096;
+/// A batch waits for as many requests as the last one had, for a quarter of the time that one took, but
+/// no longer than this.
+const GATHER_AT_MOST: Duration = Duration::from_millis(1);
 /// When to try again to expire and delete what could not be written.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -96,8 +99,11 @@ impl Writer {
 
     /// Works until the queue is closed and empty.
     pub(crate) fn run(mut self) {
-        while let Wakeup::Work(waiting) = self.shared.queue.wait(self.wake_at()) {
+        let mut gather = Gather::default();
+        while let Wakeup::Work(waiting) = self.shared.queue.wait(self.wake_at(), gather) {
+            let (count, begun) = (waiting.len(), Instant::now());
             self.round(waiting);
+            gather = Gather { count, pause: (begun.elapsed() / 4).min(GATHER_AT_MOST) };
         }
         if self.shared.failure().is_none()
             && let Err(error) = self.file.checkpoint_all()
