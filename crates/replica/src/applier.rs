@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use concord_store::{Commit, CommitStream, Error as StoreError, KeyRange, Scan, Store};
 use futures_util::{FutureExt, StreamExt};
@@ -12,6 +12,7 @@ use crate::{
     shared::Shared,
     state::{Live, State},
     view::Views,
+    window::Window,
 };
 
 /// How many changes are applied before a snapshot is published and others get the processor. More
@@ -25,6 +26,7 @@ pub(crate) struct Applier {
     shared: Arc<Shared>,
     views: Views,
     backoff: Backoff,
+    window: Window,
     /// Emptied and filled again for each run.
     events: Vec<Event>,
     touched: Vec<Arc<Ring>>,
@@ -43,7 +45,8 @@ enum End {
 impl Applier {
     pub(crate) fn new(store: Arc<dyn Store>, config: Config, shared: Arc<Shared>, views: Views) -> Self {
         let backoff = Backoff::new(config.backoff_min, config.backoff_max);
-        Self { store, config, shared, views, backoff, events: Vec::new(), touched: Vec::new() }
+        let window = Window::new(config.window_bytes, config.window_age);
+        Self { store, config, shared, views, backoff, window, events: Vec::new(), touched: Vec::new() }
     }
 
     /// Runs until a view panics. May be dropped at any point: nothing is done by halves across an
@@ -56,7 +59,13 @@ impl Applier {
                 return self.fail(error);
             }
             loop {
-                match self.follow(&mut state).await {
+                let began = Instant::now();
+                let end = self.follow(&mut state).await;
+                if began.elapsed() > self.config.backoff_max {
+                    // It held for a while, though perhaps nothing was committed: not the same trouble.
+                    self.backoff.reset();
+                }
+                match end {
                     End::Interrupted(error) => self.pause(Phase::Interrupted, error).await,
                     End::Reload(error) => {
                         self.pause(Phase::Loading, error).await;
@@ -75,7 +84,7 @@ impl Applier {
 
     async fn pause(&mut self, phase: Phase, error: String) {
         let pause = self.backoff.pause();
-        tracing::warn!(error, ?phase, ?pause, "The replica lost its store");
+        tracing::warn!(error, ?phase, ?pause, "The replica will turn to its store again");
         self.shared.enter(phase, Some(error));
         tokio::time::sleep(pause).await;
     }
@@ -97,12 +106,14 @@ impl Applier {
     fn install(&mut self, state: &State) -> Result<(), Error> {
         let snapshot = Snapshot::new(state.clone());
         self.views.reset(&snapshot)?;
-        {
+        self.events.clear();
+        self.window = Window::new(self.config.window_bytes, self.config.window_age);
+        let replaced = {
             let mut feed = self.shared.feed.lock();
             feed.groups.close(Closed::Compacted);
-            feed.window.clear();
-            self.shared.publish(snapshot);
-        }
+            self.shared.publish(snapshot)
+        };
+        drop(replaced);
         // Who noticed that the store went back did so before this load.
         self.shared.went_back.notified().now_or_never();
         self.shared.wake();
@@ -111,10 +122,10 @@ impl Applier {
 
     async fn follow(&mut self, state: &mut State) -> End {
         let mut stream: CommitStream = self.store.follow(state.revision);
-        self.shared.enter(Phase::Following, None);
-        let mut expiry = self.shared.feed.lock().window.expiry();
+        let shared = Arc::clone(&self.shared);
+        shared.enter(Phase::Following, None);
         loop {
-            let shared = Arc::clone(&self.shared);
+            let expiry = self.window.expiry();
             tokio::select! {
                 received = stream.next() => match received {
                     Some(Ok(commits)) => {
@@ -132,7 +143,6 @@ impl Applier {
                     return End::Reload("the store went back to an older revision".to_owned());
                 }
             }
-            expiry = shared.feed.lock().window.expiry();
         }
     }
 
@@ -160,31 +170,34 @@ impl Applier {
     fn finish_run(&mut self, state: &mut State) -> Result<(), Error> {
         self.views.apply(&self.events)?;
         let now = Instant::now();
-        let evicted = {
-            let mut feed = self.shared.feed.lock();
-            feed.window.push(&self.events, now);
-            feed.window.evict(now)
-        };
-        forget(state, &evicted);
-        {
+        self.window.push(&mut state.history, &self.events, now);
+        self.evict(state, now);
+        let replaced = {
             let mut feed = self.shared.feed.lock();
             feed.groups.dispatch(&self.events, &mut self.touched);
-            self.shared.publish(Snapshot::new(state.clone()));
-        }
+            self.shared.publish(Snapshot::new(state.clone()))
+        };
         self.events.clear();
         // Woken only now, whoever got an event finds a snapshot that has it, and a run of many
         // commits wakes everyone once.
         self.touched.drain(..).for_each(|ring| ring.wake());
         self.shared.wake();
+        drop(replaced);
         Ok(())
     }
 
     /// Drops what is too old although nothing new came.
     fn expire(&mut self, state: &mut State) {
-        let evicted = self.shared.feed.lock().window.evict(Instant::now());
-        forget(state, &evicted);
-        let _feed = self.shared.feed.lock();
-        self.shared.publish(Snapshot::new(state.clone()));
+        self.evict(state, Instant::now());
+        let feed = self.shared.feed.lock();
+        let replaced = self.shared.publish(Snapshot::new(state.clone()));
+        drop(feed);
+        drop(replaced);
+    }
+
+    fn evict(&mut self, state: &mut State, now: Instant) {
+        state.oldest = self.window.evict(&mut state.history, now).unwrap_or(state.oldest);
+        self.shared.window_bytes.store(self.window.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -211,11 +224,6 @@ impl Drop for Applier {
             self.shared.fail(Error::Failed { reason: "its own task panicked".to_owned() });
         }
     }
-}
-
-fn forget(state: &mut State, evicted: &[Event]) {
-    evicted.iter().for_each(|event| state.forget(event));
-    state.oldest = evicted.last().map_or(state.oldest, |event| event.revision);
 }
 
 fn end_of(error: &StoreError) -> End {

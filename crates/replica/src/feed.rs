@@ -2,13 +2,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 
-use crate::{Batch, Closed, Event, Scope, prefix::PrefixMap, ring::Ring, window::Window};
+use crate::{Batch, Closed, Event, Scope, prefix::PrefixMap, ring::Ring};
 
 /// What the applier feeds and subscriptions start from. Behind one lock, which is held only while a
 /// run is handed out, a subscription begins or one ends. Lock order: this before a [`Ring`].
 #[derive(Debug)]
 pub(crate) struct Feed {
-    pub(crate) window: Window,
     pub(crate) groups: Groups,
     /// Set once no more events can come.
     pub(crate) ended: Option<Closed>,

@@ -32,6 +32,7 @@ mod consistent;
 mod error;
 mod event;
 mod feed;
+mod history;
 mod prefix;
 mod replica;
 mod ring;

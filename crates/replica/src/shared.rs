@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use arc_swap::ArcSwap;
 use concord_store::Revision;
@@ -8,7 +11,6 @@ use tokio::sync::{Notify, watch};
 use crate::{
     Closed, Config, Error, Snapshot,
     feed::{Feed, Groups},
-    window::Window,
 };
 
 /// What the handle, the applier and the subscriptions have in common.
@@ -19,13 +21,15 @@ pub(crate) struct Shared {
     pub(crate) publications: watch::Sender<u64>,
     pub(crate) feed: Mutex<Feed>,
     health: Mutex<Health>,
+    /// What the history window takes, for the status.
+    pub(crate) window_bytes: AtomicUsize,
     /// Asks the applier to load again.
     pub(crate) went_back: Notify,
 }
 
 /// What reads are answered from.
 #[derive(Debug)]
-enum Published {
+pub(crate) enum Published {
     Loading,
     Ready(Snapshot),
     Failed(Error),
@@ -81,16 +85,13 @@ impl Status {
 
 impl Shared {
     pub(crate) fn new(config: &Config) -> Self {
-        let feed = Feed {
-            window: Window::new(config.window_bytes, config.window_age),
-            groups: Groups::new(config.subscription_buffer.get()),
-            ended: None,
-        };
+        let feed = Feed { groups: Groups::new(config.subscription_buffer.get()), ended: None };
         Self {
             published: ArcSwap::from_pointee(Published::Loading),
             publications: watch::Sender::new(0),
             feed: Mutex::new(feed),
             health: Mutex::new(Health { phase: Phase::Loading, last_error: None }),
+            window_bytes: AtomicUsize::new(0),
             went_back: Notify::new(),
         }
     }
@@ -103,10 +104,11 @@ impl Shared {
         }
     }
 
-    /// The caller holds the lock of `feed` and wakes those who wait with
-    /// [`Shared::wake`] when it has released it.
-    pub(crate) fn publish(&self, snapshot: Snapshot) {
-        self.published.store(Arc::new(Published::Ready(snapshot)));
+    /// The caller holds the lock of `feed`. When it has released it, it drops what is returned, which
+    /// may be the last of many tree nodes, and wakes those who wait with [`Shared::wake`].
+    #[must_use]
+    pub(crate) fn publish(&self, snapshot: Snapshot) -> Arc<Published> {
+        self.published.swap(Arc::new(Published::Ready(snapshot)))
     }
 
     pub(crate) fn wake(&self) {
@@ -147,14 +149,13 @@ impl Shared {
     pub(crate) fn status(&self) -> Status {
         let Health { phase, last_error } = self.health.lock().clone();
         let snapshot = self.newest().ok();
-        let feed = self.feed.lock();
         Status {
             phase,
             revision: snapshot.as_ref().map(Snapshot::revision),
             oldest: snapshot.as_ref().map(Snapshot::oldest),
             keys: snapshot.as_ref().map_or(0, Snapshot::len),
-            window_bytes: feed.window.bytes(),
-            scopes: feed.groups.len(),
+            window_bytes: self.window_bytes.load(Ordering::Relaxed),
+            scopes: self.feed.lock().groups.len(),
             last_error,
         }
     }

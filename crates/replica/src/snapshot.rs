@@ -5,7 +5,8 @@ use concord_store::{KeyRange, Revision};
 
 use crate::{
     Entry, Error,
-    state::{Live, LiveIter, OldIter, State},
+    history::{History, OverlayIter},
+    state::{Live, LiveIter, State},
 };
 
 /// The whole keyspace at one revision.
@@ -24,6 +25,10 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn new(state: State) -> Self {
         Self { revision: state.revision, state: Arc::new(state) }
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.state.history
     }
 
     /// The revision this is the state of.
@@ -66,8 +71,7 @@ impl Snapshot {
         } else {
             Source::Past(Merge {
                 live: self.state.live(range).peekable(),
-                old: self.state.old(range).peekable(),
-                at: self.revision,
+                past: self.state.history.overlay(range, self.revision).into_iter().peekable(),
             })
         })
     }
@@ -105,8 +109,8 @@ pub struct Page {
     pub resume: Option<Bytes>,
 }
 
-/// The entries of a range of a [`Snapshot`], in key order. Yields references and allocates nothing
-/// per entry.
+/// The entries of a range of a [`Snapshot`], in key order. Yields references. At the newest revision
+/// of the snapshot it allocates nothing; at an older one it collects what changed since.
 pub struct Entries<'a>(Source<'a>);
 
 enum Source<'a> {
@@ -133,43 +137,29 @@ impl std::fmt::Debug for Entries<'_> {
     }
 }
 
-/// The live and the superseded entries of a range, merged by key, as of one revision.
+/// The entries as they are now, and what those that changed since were before, merged by key.
 struct Merge<'a> {
     live: Peekable<LiveIter<'a>>,
-    old: Peekable<OldIter<'a>>,
-    at: Revision,
+    past: Peekable<OverlayIter<'a>>,
 }
 
 impl<'a> Merge<'a> {
     fn next(&mut self) -> Option<&'a Entry> {
         loop {
-            let order = match (self.live.peek(), self.old.peek()) {
+            let order = match (self.live.peek(), self.past.peek()) {
                 (None, None) => return None,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(Live(live)), Some(old)) => live.key.cmp(&old.entry.key),
+                (Some(Live(live)), Some((key, _))) => live.key.as_ref().cmp(*key),
             };
-            // At most one of the two existed at this revision: an old entry of a key ended no later
-            // than the live one began.
-            let old = if order.is_ge() { self.old_of_next_key() } else { None };
             let live = if order.is_le() { self.live.next() } else { None };
-            let live = live.map(|Live(entry)| entry).filter(|entry| entry.mod_revision <= self.at);
-            if let Some(entry) = live.or(old) {
+            if order.is_lt() {
+                return live.map(|Live(entry)| entry);
+            }
+            // The key changed since: what it is now says nothing.
+            if let Some((_, Some(entry))) = self.past.next() {
                 return Some(entry);
             }
         }
-    }
-
-    /// Passes over all old entries of one key and returns the one that was current.
-    fn old_of_next_key(&mut self) -> Option<&'a Entry> {
-        let first = self.old.peek()?;
-        let key = &first.entry.key;
-        let mut found = None;
-        while let Some(old) = self.old.next_if(|old| old.entry.key == *key) {
-            if old.entry.mod_revision <= self.at && self.at < old.until {
-                found = Some(&old.entry);
-            }
-        }
-        found
     }
 }

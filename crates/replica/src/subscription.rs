@@ -2,7 +2,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use concord_store::Revision;
 
-use crate::{Batch, Closed, Error, Event, Scope, Snapshot, ring::Ring, shared::Shared, window::Chunk};
+use crate::{Batch, Closed, Error, Event, Scope, Snapshot, history::Chunk, ring::Ring, shared::Shared};
 
 /// Every change in one [`Scope`], from a revision on, in revision order and without gap or duplicate.
 ///
@@ -33,20 +33,11 @@ impl Subscription {
         if feed.ended.is_some() {
             return Err(Error::Shutdown);
         }
-        let current = snapshot.revision();
-        let after = after.unwrap_or(current);
+        let after = after.unwrap_or(snapshot.revision());
         snapshot.at(after)?;
-        let chunks = if after == current {
-            VecDeque::new()
-        } else if after < feed.window.oldest() {
-            // The applier has made room for a run that it is about to publish.
-            return Err(Error::Expired { requested: after, oldest: feed.window.oldest() });
-        } else {
-            feed.window.after(after)
-        };
         let (ring, cursor) = feed.groups.join(&scope);
         drop(feed);
-        let replay = Replay { chunks, next: 0, after, through: current };
+        let replay = Replay { chunks: snapshot.history().after(after), next: 0, after };
         let shared = Arc::clone(shared);
         Ok((snapshot, Self { shared, scope, ring, cursor, replay, delivered: after, closed: None }))
     }
@@ -134,7 +125,6 @@ struct Replay {
     /// The next event of the first chunk.
     next: usize,
     after: Revision,
-    through: Revision,
 }
 
 impl Replay {
@@ -145,10 +135,8 @@ impl Replay {
     /// Looks for the next revision in `scope`, in one chunk at most.
     fn step(&mut self, scope: &Scope) -> Option<Batch> {
         let chunk = self.chunks.front()?;
-        let (after, through) = (self.after, self.through);
-        let wanted = |event: &Event| {
-            event.revision > after && event.revision <= through && scope.contains(event.key())
-        };
+        let after = self.after;
+        let wanted = |event: &Event| event.revision > after && scope.contains(event.key());
         let rest = &chunk.events[self.next..];
         let Some(start) = rest.iter().position(wanted) else {
             self.chunks.pop_front();

@@ -43,6 +43,8 @@ struct Inner {
     asked: usize,
     /// The current revision is not answered while this is set.
     silent: bool,
+    /// Streams opened before this many cuts end.
+    cuts: u64,
     /// Compacts everything before the next but one page of a scan.
     compact_during_scan: bool,
 }
@@ -57,6 +59,7 @@ impl Default for MemoryStore {
             run: usize::MAX,
             asked: 0,
             silent: false,
+            cuts: 0,
             compact_during_scan: false,
         };
         Self { inner: Arc::new(Mutex::new(inner)), changed: watch::Sender::new(0) }
@@ -172,6 +175,11 @@ impl MemoryStore {
         self.with(|inner| inner.run = run);
     }
 
+    /// Ends all streams; new ones work.
+    pub(crate) fn cut_streams(&self) {
+        self.with(|inner| inner.cuts += 1);
+    }
+
     pub(crate) fn compact_all(&self) {
         self.with(|inner| inner.oldest = inner.revision());
     }
@@ -192,8 +200,11 @@ impl MemoryStore {
         self.inner.lock().asked
     }
 
-    fn next_run(&self, after: Revision) -> Result<Vec<Commit>, Error> {
+    fn next_run(&self, after: Revision, cuts: u64) -> Result<Vec<Commit>, Error> {
         let inner = self.inner.lock();
+        if inner.cuts != cuts {
+            return Err(Error::unavailable("the test cut the stream"));
+        }
         inner.check(after)?;
         let shown = inner.shown.unwrap_or(Revision::MAX);
         let new = inner.log.iter().filter(|commit| commit.revision > after && commit.revision <= shown);
@@ -227,20 +238,20 @@ impl Store for MemoryStore {
     }
 
     fn follow(&self, after: Revision) -> CommitStream {
-        let changed = self.changed.subscribe();
+        let (changed, cuts) = (self.changed.subscribe(), self.inner.lock().cuts);
         // No position means that the stream has ended with an error.
-        let start = (self.clone(), changed, Some(after));
-        Box::pin(stream::unfold(start, async |(store, mut changed, after)| {
+        let start = (self.clone(), changed, cuts, Some(after));
+        Box::pin(stream::unfold(start, async |(store, mut changed, cuts, after)| {
             let mut position = after?;
             loop {
                 changed.mark_unchanged();
-                match store.next_run(position) {
+                match store.next_run(position, cuts) {
                     Ok(commits) if commits.is_empty() => changed.changed().await.ok()?,
                     Ok(commits) => {
                         position += commits.len() as u64;
-                        return Some((Ok(commits), (store, changed, Some(position))));
+                        return Some((Ok(commits), (store, changed, cuts, Some(position))));
                     }
-                    Err(error) => return Some((Err(error), (store, changed, None))),
+                    Err(error) => return Some((Err(error), (store, changed, cuts, None))),
                 }
             }
         }))
