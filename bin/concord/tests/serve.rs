@@ -55,7 +55,7 @@ async fn both_signals_end_the_server_in_order() {
     let data = tempdir().expect("a directory");
     for signal in ["TERM", "INT"] {
         let server = Program::start(data.path()).await;
-        server.signal(signal).await;
+        server.signal(signal);
         let ended = server.ended().await;
         assert_eq!(ended.status.code(), Some(0), "after {signal}: {}", ended.stderr);
         assert!(ended.stderr.contains(&format!("SIG{signal}")), "{}", ended.stderr);
@@ -68,11 +68,11 @@ async fn readiness_fails_first_and_a_second_signal_does_not_wait() {
     let delay = format!("--shutdown-delay-duration={}s", 10 * SOON.as_secs());
     let server = Program::start_with(data.path(), &[&delay]).await;
     server.ready(200).await;
-    server.signal("TERM").await;
+    server.signal("TERM");
     let answer = server.ready(500).await;
     assert!(answer.body.contains("[-]shutdown failed"), "{}", answer.body);
     assert_eq!(server.get(Protocol::Http2, "/livez").await.status, 200);
-    server.signal("TERM").await;
+    server.signal("TERM");
     assert_eq!(server.ended().await.status.code(), Some(1));
 }
 
@@ -83,7 +83,7 @@ async fn a_restart_keeps_the_certificate() {
     let read = || files.map(|name| fs::read(data.path().join("pki").join(name)).expect("the file is there"));
     let server = Program::start(data.path()).await;
     let before = read();
-    server.signal("TERM").await;
+    server.signal("TERM");
     server.ended().await;
     let server = Program::start(data.path()).await;
     assert_eq!(read(), before);
@@ -96,7 +96,7 @@ async fn a_killed_server_starts_again() {
     for _ in 0..3 {
         let server = Program::start(data.path()).await;
         server.ready(200).await;
-        server.signal("KILL").await;
+        server.signal("KILL");
         assert_eq!(server.ended().await.status.signal(), Some(9));
     }
     Program::start(data.path()).await.ready(200).await;
@@ -106,7 +106,7 @@ async fn a_killed_server_starts_again() {
 async fn the_log_is_json_when_asked() {
     let data = tempdir().expect("a directory");
     let server = Program::start_with(data.path(), &["--logging-format=json"]).await;
-    server.signal("TERM").await;
+    server.signal("TERM");
     let log = server.ended().await.stderr;
     assert!(log.lines().count() >= 2, "{log}");
     assert!(log.lines().all(|line| line.starts_with('{') && line.contains(r#""level":"INFO""#)), "{log}");
@@ -120,7 +120,7 @@ async fn an_etcd_that_is_not_there_shows_in_health_not_in_a_crash() {
     let answer = server.ready(500).await;
     assert!(answer.body.contains("[-]etcd failed: reason withheld\n"), "{}", answer.body);
     assert!(answer.body.contains("[-]informer-sync failed: reason withheld\n"), "{}", answer.body);
-    server.signal("TERM").await;
+    server.signal("TERM");
     assert_eq!(server.ended().await.status.code(), Some(0));
 }
 

@@ -1,5 +1,6 @@
 //! `concord store` and `concord version` as an operator meets them.
 
+#[expect(dead_code, reason = "the other tests use more of it")]
 mod support;
 
 use std::{fs, path::Path};

@@ -1,45 +1,94 @@
 //! Starts the real program and talks to it.
 
 use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{ExitStatus, Stdio},
-    time::Duration,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
 
 use concord_server::test_client::{Answer, Protocol, TestClient};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
-    process::{Child, Command},
-    time::timeout,
-};
+use tempfile::NamedTempFile;
 
 /// Far longer than any step takes.
-pub const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// How often to look again at what is awaited.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A running `concord serve`, killed when dropped.
-pub struct Program {
-    child: Child,
-    pub address: SocketAddr,
+pub(crate) struct Program {
+    process: Process,
+    pub(crate) address: SocketAddr,
     ca: PathBuf,
 }
 
-/// How a program that was not meant to keep running ended.
-pub struct Ended {
-    pub status: ExitStatus,
-    pub stdout: String,
-    pub stderr: String,
+/// How a program ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_concord"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    command
+/// A child whose output goes to files, so that nothing it says can hold it up.
+struct Process {
+    child: Child,
+    stdout: NamedTempFile,
+    stderr: NamedTempFile,
+}
+
+impl Process {
+    fn spawn(arguments: &[&str]) -> Self {
+        let [stdout, stderr] = [(); 2].map(|()| NamedTempFile::new().expect("a file"));
+        let output = |file: &NamedTempFile| Stdio::from(File::create(file.path()).expect("a file"));
+        let child = Command::new(env!("CARGO_BIN_EXE_concord"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output(&stdout))
+            .stderr(output(&stderr))
+            .spawn()
+            .expect("the program starts");
+        Self { child, stdout, stderr }
+    }
+
+    fn try_end(&mut self) -> Option<Ended> {
+        let status = self.child.try_wait().expect("a child can be waited for")?;
+        let text = |file: &NamedTempFile| fs::read_to_string(file.path()).expect("text");
+        Some(Ended { status, stdout: text(&self.stdout), stderr: text(&self.stderr) })
+    }
+
+    async fn end(&mut self) -> Ended {
+        until("the program ends", || self.try_end()).await
+    }
+
+    /// The first line on standard output, once it is complete.
+    fn first_line(&self) -> Option<String> {
+        let mut line = String::new();
+        BufReader::new(File::open(self.stdout.path()).expect("a file")).read_line(&mut line).expect("text");
+        line.strip_suffix('\n').map(str::to_owned)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Looks again and again until there is something to see.
+async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(begin.elapsed() < SOON, "not in time: {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 fn serve_arguments<'a>(data_dir: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
@@ -48,14 +97,12 @@ fn serve_arguments<'a>(data_dir: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs the program to its end.
-pub async fn run(arguments: &[&str]) -> Ended {
-    let output = timeout(SOON, command(arguments).output()).await.expect("it ends").expect("it runs");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    Ended { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+pub(crate) async fn run(arguments: &[&str]) -> Ended {
+    Process::spawn(arguments).end().await
 }
 
 /// Runs `concord serve` where it is expected to refuse.
-pub async fn refused(data_dir: &Path, more: &[&str]) -> Ended {
+pub(crate) async fn refused(data_dir: &Path, more: &[&str]) -> Ended {
     let ended = run(&serve_arguments(data_dir, more)).await;
     assert!(!ended.status.success(), "it should have refused, but said {}", ended.stdout);
     ended
@@ -63,57 +110,53 @@ pub async fn refused(data_dir: &Path, more: &[&str]) -> Ended {
 
 impl Program {
     /// Starts a server on any free port and waits until it says where it is.
-    pub async fn start(data_dir: &Path) -> Self {
+    pub(crate) async fn start(data_dir: &Path) -> Self {
         Self::start_with(data_dir, &[]).await
     }
 
-    pub async fn start_with(data_dir: &Path, more: &[&str]) -> Self {
-        let mut child = command(&serve_arguments(data_dir, more)).spawn().expect("the program starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
-        let first = timeout(SOON, lines.next_line()).await.expect("it says something").expect("text");
-        let Some(first) = first else {
-            let mut stderr = String::new();
-            child.stderr.take().expect("stderr is piped").read_to_string(&mut stderr).await.expect("text");
-            panic!("the server did not start: {stderr}");
-        };
+    pub(crate) async fn start_with(data_dir: &Path, more: &[&str]) -> Self {
+        let mut process = Process::spawn(&serve_arguments(data_dir, more));
+        let first = until("the server says where it is", || {
+            if let Some(ended) = process.try_end() {
+                panic!("the server did not start: {}", ended.stderr);
+            }
+            process.first_line()
+        });
+        let first = first.await;
         let address = first.split_once("https://").expect("an address").1.parse().expect("an address");
-        Self { child, address, ca: data_dir.join("pki/ca.crt") }
+        Self { process, address, ca: data_dir.join("pki/ca.crt") }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id().expect("it is running")
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.child.id()
     }
 
-    pub async fn get(&self, protocol: Protocol, path: &str) -> Answer {
+    pub(crate) async fn get(&self, protocol: Protocol, path: &str) -> Answer {
         let mut client = TestClient::connect(self.address, &self.ca, protocol).await.expect("a connection");
         client.get(path).await.expect("an answer")
     }
 
     /// Waits until `/readyz` has this status.
-    pub async fn ready(&self, status: u16) -> Answer {
-        let answer = async {
-            loop {
-                let answer = self.get(Protocol::Http2, "/readyz?verbose").await;
-                if answer.status == status {
-                    return answer;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+    pub(crate) async fn ready(&self, status: u16) -> Answer {
+        let begin = Instant::now();
+        loop {
+            let answer = self.get(Protocol::Http2, "/readyz?verbose").await;
+            if answer.status == status {
+                return answer;
             }
-        };
-        timeout(SOON, answer).await.expect("readiness changes")
+            assert!(begin.elapsed() < SOON, "not in time: readiness is {status}, but {}", answer.body);
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Sends a signal by name, as an operator would.
-    pub async fn signal(&self, name: &str) {
-        let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.pid())).status().await;
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.pid())).status();
         assert!(kill.expect("a shell").success());
     }
 
-    /// Waits for the end, and gives what was logged.
-    pub async fn ended(mut self) -> Ended {
-        let status = timeout(SOON, self.child.wait()).await.expect("it ends").expect("it can be waited for");
-        let mut stderr = String::new();
-        self.child.stderr.take().expect("stderr is piped").read_to_string(&mut stderr).await.expect("text");
-        Ended { status, stdout: String::new(), stderr }
+    /// Waits for the end.
+    pub(crate) async fn ended(mut self) -> Ended {
+        self.process.end().await
     }
 }
