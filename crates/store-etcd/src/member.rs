@@ -117,7 +117,12 @@ fn endpoint(url: &str, config: &Config, tls: Option<&ClientTlsConfig>) -> Result
 }
 
 async fn load_tls(tls: &TlsConfig) -> Result<ClientTlsConfig, Error> {
-    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(&tls.ca_file).await?));
+    let ca = read(&tls.ca_file).await?;
+    // Otherwise nobody would be trusted, and the message would be about the members' certificates.
+    if !String::from_utf8_lossy(&ca).contains("-----BEGIN CERTIFICATE-----") {
+        return Err(Error::invalid(format!("{} holds no PEM certificate", tls.ca_file.display())));
+    }
+    let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(ca));
     if let Some(client) = &tls.client_certificate {
         config = config
             .identity(Identity::from_pem(read(&client.cert_file).await?, read(&client.key_file).await?));

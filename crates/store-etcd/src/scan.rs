@@ -19,8 +19,8 @@ const RESPONSE_BYTES: usize = 4 << 20;
 const PAGE_BYTES: usize = 32 << 20;
 
 /// What one Range may ask for, in entries. The lower bound keeps scans of large values moving; the upper
-/// one is what kube-apiserver asks for.
-const RESPONSE_ENTRIES: std::ops::RangeInclusive<usize> = 16..=10_000;
+/// one limits the surprise when small values are followed by large ones.
+const RESPONSE_ENTRIES: std::ops::RangeInclusive<usize> = 16..=5_000;
 
 /// How large entries turned out to be, so that a Range asks for as many as fit in a response.
 #[derive(Debug)]
@@ -28,7 +28,8 @@ pub(crate) struct EntrySize(AtomicUsize);
 
 impl Default for EntrySize {
     fn default() -> Self {
-        Self(AtomicUsize::new(4096))
+        // Before anything is known, as few entries as possible.
+        Self(AtomicUsize::new(RESPONSE_BYTES / RESPONSE_ENTRIES.start()))
     }
 }
 
@@ -39,12 +40,12 @@ impl EntrySize {
         fit.clamp(*RESPONSE_ENTRIES.start(), *RESPONSE_ENTRIES.end()).min(wanted)
     }
 
-    /// Learns from a response.
+    /// Learns from a response: at once when entries are larger than thought, in steps when smaller. A few
+    /// entries tell nothing of the others.
     fn learn(&self, entries: usize, bytes: usize) {
-        if let Some(average) = bytes.checked_div(entries) {
-            // Half old, half new: one page of unusual entries does not decide alone.
-            let old = self.0.load(Ordering::Relaxed);
-            self.0.store(old / 2 + average / 2 + 1, Ordering::Relaxed);
+        if entries >= *RESPONSE_ENTRIES.start() {
+            let known = self.0.load(Ordering::Relaxed);
+            self.0.store((bytes / entries).max(known / 8), Ordering::Relaxed);
         }
     }
 }
@@ -151,17 +152,19 @@ mod tests {
     #[test]
     fn a_range_asks_for_what_fits_in_a_response() {
         let sizes = EntrySize::default();
-        assert_eq!(sizes.batch(usize::MAX), 1024);
+        assert_eq!(sizes.batch(usize::MAX), 16, "nothing is known");
         assert_eq!(sizes.batch(3), 3);
-        for _ in 0..40 {
-            sizes.learn(10, 10 << 20);
-        }
-        assert_eq!(sizes.batch(usize::MAX), 16, "large values");
-        for _ in 0..40 {
-            sizes.learn(1000, 1000);
-        }
-        assert_eq!(sizes.batch(usize::MAX), 10_000, "small values");
-        sizes.learn(0, 0);
-        assert_eq!(sizes.batch(1), 1);
+        sizes.learn(16, 16 << 10);
+        assert_eq!(sizes.batch(usize::MAX), 128, "a step at a time");
+        sizes.learn(128, 128 << 10);
+        sizes.learn(1024, 1024 << 10);
+        assert_eq!(sizes.batch(usize::MAX), 4096, "entries of 1 KiB");
+        sizes.learn(4096, 4096);
+        sizes.learn(4096, 4096);
+        assert_eq!(sizes.batch(usize::MAX), 5000, "tiny ones");
+        sizes.learn(1, 1 << 20);
+        assert_eq!(sizes.batch(usize::MAX), 5000, "one entry tells nothing");
+        sizes.learn(5000, 5000 << 20);
+        assert_eq!(sizes.batch(usize::MAX), 16, "large ones");
     }
 }

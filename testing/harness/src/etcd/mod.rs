@@ -3,7 +3,11 @@
 mod member;
 mod tls;
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
@@ -75,7 +79,7 @@ impl Cluster {
         unreachable!("the last attempt returns")
     }
 
-    async fn try_start(binary: &PathBuf, options: &Options) -> anyhow::Result<Self> {
+    async fn try_start(binary: &Path, options: &Options) -> anyhow::Result<Self> {
         let directory =
             tempfile::Builder::new().prefix("concord-etcd-").tempdir().context("a temporary directory")?;
         let tls = options.tls.then(|| TlsFiles::create(directory.path())).transpose()?;
