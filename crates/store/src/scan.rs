@@ -56,6 +56,7 @@ pub struct ScanPage {
     pub revision: Revision,
     /// The entries, in key order.
     pub entries: Vec<KeyValue>,
-    /// Where the next page starts, if there is one.
+    /// Where the next page starts, if there is one. A page may then be shorter than the limit: engines also
+    /// bound its bytes.
     pub resume: Option<Bytes>,
 }
