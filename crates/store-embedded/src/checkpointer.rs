@@ -18,7 +18,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::{file::StoreFile, shared::Shared, writer::is_io};
 
 /// A checkpoint is due after so many bytes were added to the log.
-const DUE_BYTES: usize = 4 << 20;
+const DUE_BYTES: usize = 2 << 20;
 /// What a commit adds to the log at least: the page a row goes to, and often one more.
 const COMMIT_BYTES: usize = 8192;
 

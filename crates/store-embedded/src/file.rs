@@ -13,7 +13,7 @@ use std::{path::Path, time::Duration};
 
 use bytes::Bytes;
 use concord_store::Revision;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, params};
 
 use crate::{
     OpenError,
@@ -24,6 +24,9 @@ use crate::{
 const APPLICATION_ID: i64 = 0x434f_4e43;
 /// Raised when the tables change; older files are then converted at open, newer ones refused.
 const FORMAT: i64 = 1;
+
+/// SQLite's default, which we keep.
+const PAGE_BYTES: u64 = 4096;
 
 /// A connection to a store file.
 pub(crate) struct StoreFile {
@@ -60,9 +63,15 @@ pub(crate) fn open_writable(path: &Path) -> Result<StoreFile, OpenError> {
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let file = connect(path, flags)?;
     let explain = |error| explain(path, &error);
     let fresh = file.is_empty().map_err(explain)?;
+    if fresh && (1..PAGE_BYTES).contains(&length) {
+        // SQLite takes less than a page for nothing, and we would make a new store of it.
+        let reason = format!("it has only {length} bytes");
+        return Err(OpenError::Damaged { path: path.to_owned(), reason });
+    }
     if fresh {
         // Has to be said before the first page is written.
         file.connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(explain)?;
@@ -94,6 +103,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<StoreFile, OpenError> {
     let open = || {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(10))?;
+        // Or closing a damaged store again would change it: see `StoreFile::tidy_on_close`.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.pragma_update(None, "cell_size_check", true)?;
         connection.pragma_update(None, "cache_size", -8192)?;
         connection.set_prepared_statement_cache_capacity(32);
@@ -169,6 +180,13 @@ impl StoreFile {
         ))?;
         self.write_state(State::default())?;
         self.connection.execute_batch("COMMIT")
+    }
+
+    /// From now on, closing moves the write-ahead log into the file and removes it, so that a store that is
+    /// not in use is one file. Only for a store that was found to be whole.
+    pub(crate) fn tidy_on_close(&self) -> rusqlite::Result<()> {
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        Ok(())
     }
 
     /// Copies everything from the write-ahead log into the file and empties it. Afterwards all that
@@ -256,8 +274,8 @@ impl StoreFile {
         rows.next()?.map(decode).transpose()
     }
 
-    /// The first row whose revision is greater than `revision`. Revisions grow with ids, so this is a
-    /// binary search and needs no index that every commit would have to keep.
+    /// The first row whose revision is greater than `revision`, or the end of the log. Revisions grow with
+    /// ids, so this is a binary search and needs no index that every commit would have to keep.
     pub(crate) fn first_row_after(&self, revision: Revision) -> rusqlite::Result<i64> {
         let end: i64 =
             self.connection.query_row("SELECT coalesce(max(id), 0) + 1 FROM log", [], |row| row.get(0))?;
@@ -275,7 +293,10 @@ impl StoreFile {
                 _ => high = middle,
             }
         }
-        Ok(low)
+        // Compaction leaves gaps: the next row may be further on.
+        let first =
+            self.connection.query_row("SELECT min(id) FROM log WHERE id >= ?", [low], |row| row.get(0));
+        Ok(first.optional()?.flatten().unwrap_or(end))
     }
 
     /// How many rows stand before `id`.

@@ -90,7 +90,8 @@ impl EmbeddedStore {
         let file = open_writable(&options.path)?;
         let loaded = load::load(&file, |_| {}).map_err(|error| error.explain(&options.path))?;
         // A log left behind by a crash may have been read from memory the disk never got.
-        file.checkpoint_all().map_err(|error| file::explain(&options.path, &error))?;
+        let durable = file.checkpoint_all().and_then(|()| file.tidy_on_close());
+        durable.map_err(|error| file::explain(&options.path, &error))?;
         Self::start(options, lock, file, loaded)
     }
 
@@ -102,6 +103,9 @@ impl EmbeddedStore {
     ) -> Result<Self, OpenError> {
         let reader = open_readable(&options.path)?;
         let checkpointer = open_writable(&options.path)?;
+        for file in [&reader, &checkpointer] {
+            file.tidy_on_close().map_err(|error| file::explain(&options.path, &error))?;
+        }
         let io = |error: std::io::Error| OpenError::Io {
             path: options.path.clone(),
             reason: format!("cannot start a thread: {error}"),
