@@ -1,0 +1,87 @@
+//! Files that a person can read, and that say nothing about the machine they were written on.
+
+use std::process::Command;
+
+use crate::{assert_clean, packages, read, root};
+
+/// A file above this needs a reason that a reader accepts; generated ones are not read.
+const MAX_LINES: usize = 1000;
+
+fn too_long(path: &str, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    let readable = path.ends_with(".rs") && !path.contains("/generated/");
+    (readable && lines >= MAX_LINES).then(|| format!("{path} has {lines} lines: split it"))
+}
+
+fn undocumented(path: &str, text: &str) -> Option<String> {
+    (!text.starts_with("//! ")).then(|| format!("{path} does not begin with what the crate does"))
+}
+
+/// The places are put together here so that this file does not name them itself.
+fn names_a_machine(path: &str, text: &str) -> Option<String> {
+    let places = ["work", "root", "home"].map(|place| format!("/{place}/"));
+    let starts =
+        |text: &str, at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~}/$".contains(c));
+    let found = places.iter().find(|place| text.match_indices(*place).any(|(at, _)| starts(text, at)));
+    found.map(|place| format!("{path} names a path of somebody's machine ({place})"))
+}
+
+/// Every text file under version control.
+fn tracked() -> Vec<(String, String)> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().expect("git runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).expect("paths are text");
+    let names = names.split_terminator('\0').map(|name| (name, std::fs::read(root().join(name))));
+    // A file may be deleted and the deletion not committed yet.
+    let texts =
+        names.filter_map(|(name, bytes)| Some((name.to_owned(), String::from_utf8(bytes.ok()?).ok()?)));
+    texts.collect()
+}
+
+#[test]
+fn the_sources_are_in_order() {
+    let files = tracked();
+    assert!(files.len() > 20, "git should list the repository");
+    let complain = |(path, text): &(String, String)| [too_long(path, text), names_a_machine(path, text)];
+    assert_clean(&files.iter().flat_map(complain).flatten().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_crate_says_what_it_does() {
+    let mut complaints = Vec::new();
+    for package in packages() {
+        for target in package["targets"].as_array().expect("a list") {
+            let kind = target["kind"][0].as_str().expect("a kind");
+            if ["lib", "cdylib", "bin"].contains(&kind) {
+                let path = target["src_path"].as_str().expect("a path");
+                complaints.extend(undocumented(path, &read(path)));
+            }
+        }
+    }
+    assert_clean(&complaints);
+}
+
+#[test]
+fn a_file_that_is_too_long_is_found() {
+    let long = "\n".repeat(MAX_LINES);
+    assert!(too_long("src/lib.rs", &long).is_some());
+    assert!(too_long("src/generated/rpc.rs", &long).is_none());
+    assert!(too_long("Cargo.lock", &long).is_none());
+    assert!(too_long("src/lib.rs", &long[1..]).is_none());
+}
+
+#[test]
+fn a_crate_without_a_description_is_found() {
+    assert!(undocumented("lib.rs", "mod a;\n").is_some());
+    assert!(undocumented("lib.rs", "//! Does things.\n").is_none());
+}
+
+#[test]
+fn a_path_of_a_machine_is_found() {
+    for place in ["work", "root", "home"] {
+        assert!(names_a_machine("a", &format!("see /{place}/me/x")).is_some());
+    }
+    for fine in ["https://example.org/work/", "target/home/", "~/work/", "/usr/share", "frame/work"] {
+        assert!(names_a_machine("a", fine).is_none(), "{fine}");
+    }
+}
