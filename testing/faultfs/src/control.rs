@@ -40,6 +40,8 @@ pub enum Errno {
     Io,
     /// ENOSPC: the disk is full.
     NoSpace,
+    /// EROFS: the file system was made read-only, as the system does after errors.
+    ReadOnly,
 }
 
 /// Which calls fail.
@@ -182,6 +184,7 @@ impl Errno {
         match self {
             Self::Io => 5,
             Self::NoSpace => 28,
+            Self::ReadOnly => 30,
         }
     }
 }

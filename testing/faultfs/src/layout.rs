@@ -75,6 +75,8 @@ pub(crate) enum Kind {
     Unlink = 6,
     /// A name was replaced; the payload is the new name.
     Rename = 7,
+    /// The sync of that number failed.
+    SyncFail = 8,
 }
 
 /// A trace record begins with: kind (1 byte), length of the path (2), position (8), length of the

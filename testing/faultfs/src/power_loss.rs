@@ -74,6 +74,9 @@ impl Disk {
                 self.set_name(path, None);
                 self.set_name(to, file);
             }
+            Event::SyncFail { number } => {
+                self.syncs.remove(number);
+            }
             Event::Create | Event::Mark(_) => {}
         }
     }

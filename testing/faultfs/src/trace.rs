@@ -45,6 +45,11 @@ pub enum Event {
         /// Identifies the sync.
         number: u64,
     },
+    /// A sync failed: nobody knows what is on disk.
+    SyncFail {
+        /// Identifies the sync.
+        number: u64,
+    },
     /// It was removed.
     Unlink,
     /// It got another name.
@@ -113,6 +118,7 @@ fn event(kind: u8, path: &Path, position: u64, payload: &[u8]) -> Option<Event> 
         k if k == Kind::Truncate as u8 => Event::Truncate { len: position },
         k if k == Kind::SyncStart as u8 => Event::SyncStart { number: position },
         k if k == Kind::SyncEnd as u8 => Event::SyncEnd { number: position },
+        k if k == Kind::SyncFail as u8 => Event::SyncFail { number: position },
         k if k == Kind::Unlink as u8 => Event::Unlink,
         k if k == Kind::Rename as u8 => Event::Rename { to: PathBuf::from(OsStr::from_bytes(payload)) },
         _ => return None,

@@ -113,6 +113,20 @@ fn the_nth_call_fails_with_the_error_asked_for() {
 }
 
 #[test]
+fn a_failed_sync_is_in_the_trace() {
+    let mut bench = Bench::new();
+    let path = bench.dir.path().join("trace");
+    bench.faults = bench.faults.with_trace(&path);
+    let syncs = Some(Fault { errno: Errno::Io, when: When::Nth(2) });
+    bench.faults.set(&Faults { syncs, ..Faults::default() }).expect("set");
+    bench.run("child_writes_and_syncs", &bench.watched());
+    let records = trace::read(&path).expect("a trace");
+    let ends = |event: Event| records.iter().filter(|record| record.event == event).count();
+    assert_eq!((ends(Event::SyncFail { number: 2 }), ends(Event::SyncEnd { number: 2 })), (1, 0));
+    assert_eq!((ends(Event::SyncFail { number: 1 }), ends(Event::SyncEnd { number: 1 })), (0, 1));
+}
+
+#[test]
 fn random_faults_repeat_with_their_seed() {
     let report = |seed| {
         let bench = Bench::new();

@@ -151,20 +151,17 @@ unsafe fn truncated(fd: c_int, len: i64) -> c_int {
 
 fn synced(fd: c_int, real: impl FnOnce() -> c_int) -> c_int {
     let Some(path) = Path::of_fd(fd) else { return real() };
-    match plan::sync() {
-        Err(errno) => {
+    let (number, verdict) = plan::sync();
+    trace::event(Kind::SyncStart, &path, number);
+    let result = match verdict {
+        Verdict::Fail(errno) => {
             sys::set_errno(errno);
             -1
         }
-        Ok(number) => {
-            trace::event(Kind::SyncStart, &path, number);
-            let result = real();
-            if result == 0 {
-                trace::event(Kind::SyncEnd, &path, number);
-            }
-            result
-        }
-    }
+        Verdict::Pass | Verdict::Short => real(),
+    };
+    trace::event(if result == 0 { Kind::SyncEnd } else { Kind::SyncFail }, &path, number);
+    result
 }
 
 /// Removes (`to` is null) or renames.

@@ -17,7 +17,7 @@ use super::{
 static OWN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 static SHARED: OnceLock<&'static [AtomicU64; WORDS]> = OnceLock::new();
 
-/// What happens to a write.
+/// What happens to a write or a sync.
 pub(crate) enum Verdict {
     Pass,
     Fail(c_int),
@@ -52,8 +52,8 @@ pub(crate) fn write() -> Verdict {
     Verdict::Pass
 }
 
-/// Counts a sync, delays it, and returns its number or the error it shall end with.
-pub(crate) fn sync() -> Result<u64, c_int> {
+/// Counts a sync, delays it, and decides about it. Returns its number, too.
+pub(crate) fn sync() -> (u64, Verdict) {
     let number = count(Word::Syncs);
     let delay = get(Word::SyncDelayMicros);
     if delay > 0 {
@@ -61,9 +61,9 @@ pub(crate) fn sync() -> Result<u64, c_int> {
     }
     if strikes(number, Word::SyncOneIn, Word::SyncNth) {
         count(Word::SyncFaults);
-        return Err(errno(Word::SyncErrno));
+        return (number, Verdict::Fail(errno(Word::SyncErrno)));
     }
-    Ok(number)
+    (number, Verdict::Pass)
 }
 
 fn strikes(number: u64, in_word: Word, nth_word: Word) -> bool {
