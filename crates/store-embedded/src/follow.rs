@@ -44,6 +44,9 @@ pub(crate) fn follow(shared: Arc<Shared>, closing: watch::Receiver<bool>, after:
 
 impl Follower {
     async fn next(&mut self) -> Result<Vec<Commit>, Error> {
+        if self.at == 0 {
+            return Err(Error::invalid("0 is not a revision"));
+        }
         self.shared.index.read().check_readable(self.at)?;
         let at = self.at;
         self.committed.wait_for(|committed| *committed > at).await.map_err(|_| closed())?;

@@ -71,7 +71,7 @@ pub trait Store: Send + Sync + 'static {
     /// The stream survives outages by itself and waits them out. It ends only after an error:
     /// [`Error::Compacted`] when `after` (or, following an outage, the position reached) is older than the
     /// oldest revision left, [`Error::FutureRevision`] when `after` is not a revision yet,
-    /// [`Error::Unavailable`] when the engine was shut down.
+    /// [`Error::Invalid`] when it is 0, [`Error::Unavailable`] when the engine was shut down.
     ///
     /// A commit may have no changes: its keys are outside what this store shows. It still counts, so
     /// that a follower which has seen revision `n` has seen everything up to `n`.

@@ -1,11 +1,13 @@
 //! Measures the log end to end and prints a table. Compare within one run: machines differ and drift.
 
 mod commits;
+mod start;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{Parser, Subcommand};
+use commits::Measured;
 use concord_store::Store;
 use concord_store_embedded::{EmbeddedStore, Options};
 
@@ -15,38 +17,96 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Measures the log end to end and prints a table.
 #[derive(Parser)]
 struct Args {
-    /// Where to put the store; a temporary directory here is removed afterwards.
-    #[arg(long, default_value = ".")]
+    #[command(subcommand)]
+    command: Command,
+    /// Where to put the store; a temporary directory made here is removed afterwards.
+    #[arg(long, global = true, default_value = ".")]
     directory: PathBuf,
-    /// Seconds per measurement.
-    #[arg(long, default_value_t = 3.0)]
-    seconds: f64,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Durable commits of 1, 16 and 256 writers, against bare appends to a file of the same disk.
+    Commits {
+        /// Seconds per measurement.
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// Measurements of each; the median is printed.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
+    /// Time from a closed store of 100,000 entries of 1 KiB to a replica that answers.
+    Start,
 }
 
 #[tokio::main]
-#[allow(clippy::print_stdout, reason = "the table is the output")]
 async fn main() -> Result<()> {
     let args = Args::parse();
-    let duration = Duration::from_secs_f64(args.seconds);
     let directory = tempfile::tempdir_in(&args.directory)?;
-    println!("{:<34} {:>12} {:>10} {:>10}", "", "commits/s", "p50 us", "p99 us");
-    let row = |name: &str, measured: &commits::Measured| {
-        let (p50, p99) = (measured.micros(0.5), measured.micros(0.99));
-        println!("{name:<34} {:>12.0} {p50:>10} {p99:>10}", measured.per_second());
-    };
-    let bare = commits::bare_appends(directory.path(), duration)?;
-    row("append 4 KiB + fdatasync", &bare);
-    let store = EmbeddedStore::open(&Options::new(directory.path().join("store.db")))?;
-    let store: Arc<dyn Store> = Arc::new(store);
-    let mut single = None;
-    for writers in [1, 16, 256] {
-        let measured = commits::commits(store.clone(), writers, duration).await?;
-        row(&format!("embedded, {writers} writers, 1 KiB"), &measured);
-        single.get_or_insert(measured.micros(0.5));
+    let path = directory.path().join("store.db");
+    match args.command {
+        Command::Commits { seconds, rounds } => {
+            let store = Arc::new(EmbeddedStore::open(&Options::new(&path))?);
+            print_commits(store, directory.path(), Duration::from_secs_f64(seconds), rounds.max(1)).await
+        }
+        Command::Start => print_start(&path).await,
     }
-    let bare_again = commits::bare_appends(directory.path(), duration)?;
-    row("append 4 KiB + fdatasync", &bare_again);
-    let floor = (bare.micros(0.5) + bare_again.micros(0.5)) as f64 / 2.0;
-    println!("single commit p50 / bare append p50: {:.2}", single.unwrap_or(0) as f64 / floor);
+}
+
+const WRITERS: [usize; 3] = [1, 16, 256];
+
+#[allow(clippy::print_stdout, reason = "the table is the output")]
+async fn print_commits(
+    store: Arc<dyn Store>,
+    directory: &std::path::Path,
+    duration: Duration,
+    rounds: usize,
+) -> Result<()> {
+    let mut bare = Vec::new();
+    let mut measured: [Vec<Measured>; 3] = Default::default();
+    // Interleaved, so that what drifts drifts for all.
+    for _ in 0..rounds {
+        bare.push(commits::bare_appends(directory, duration)?);
+        for (writers, results) in WRITERS.into_iter().zip(&mut measured) {
+            results.push(commits::commits(store.clone(), writers, duration).await?);
+        }
+    }
+    println!("{:<28} {:>10} {:>9} {:>9} {:>12}", "", "commits/s", "p50 us", "p99 us", "p50 / bare");
+    let floor = median(bare.iter().map(|bare| bare.micros(0.5) as f64));
+    print_row("append 4 KiB + fdatasync", &bare, floor);
+    for (writers, results) in WRITERS.into_iter().zip(&measured) {
+        print_row(&format!("embedded, {writers} writers"), results, floor);
+    }
+    let rate = |results: &[Measured]| median(results.iter().map(Measured::per_second));
+    println!("256 writers / 1 writer: {:.0} x", rate(&measured[2]) / rate(&measured[0]));
+    Ok(())
+}
+
+#[allow(clippy::print_stdout, reason = "the table is the output")]
+fn print_row(name: &str, results: &[Measured], floor: f64) {
+    let rate = median(results.iter().map(Measured::per_second));
+    let p50 = median(results.iter().map(|measured| measured.micros(0.5) as f64));
+    let p99 = median(results.iter().map(|measured| measured.micros(0.99) as f64));
+    println!("{name:<28} {rate:>10.0} {p50:>9.0} {p99:>9.0} {:>12.2}", p50 / floor);
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[allow(clippy::print_stdout, reason = "the table is the output")]
+async fn print_start(path: &std::path::Path) -> Result<()> {
+    start::fill(path).await?;
+    let started = start::start(path).await?;
+    println!("100,000 entries of 1 KiB");
+    println!("open and check the store   {:>8.3} s", started.open);
+    println!("load the replica           {:>8.3} s", started.load);
+    println!("scan the replica           {:>8.3} s", started.scan);
+    println!(
+        "memory beyond the data     {:>8.0} bytes per entry, engine and replica",
+        started.overhead_per_entry
+    );
     Ok(())
 }

@@ -39,6 +39,8 @@ pub(super) async fn senseless_requests_are_refused_and_change_nothing(s: Subject
     }
     let far = KeyRange { start: long, end: None };
     assert!(matches!(s.store.scan(Scan::new(far, 1)).await, Err(Error::TooLarge { .. })));
+    let nowhere = within(s.store.follow(0).next()).await;
+    assert!(matches!(nowhere, Some(Err(Error::Invalid(_)))), "{nowhere:?}");
     assert_eq!(s.revision().await, before, "nothing happened");
     assert_eq!(s.get("k").await.expect("untouched").value, "v");
 }
