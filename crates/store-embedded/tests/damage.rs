@@ -130,3 +130,32 @@ async fn what_is_no_store_is_refused_with_a_reason() {
     fs::write(file("empty.db"), "").expect("written");
     EmbeddedStore::open(&Options::new(file("empty.db"))).expect("an empty file becomes a store");
 }
+
+#[tokio::test]
+async fn a_damaged_store_with_a_log_left_by_a_crash_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store.db");
+    sample(&path).await;
+    // What a crash leaves: the file and the write-ahead log of a store in use.
+    let store = EmbeddedStore::open(&Options::new(&path)).expect("opens");
+    store.transact(Txn::new().put("/registry/late", "in the log only")).await.expect("a write");
+    let (crashed, log) = (directory.path().join("crashed.db"), directory.path().join("crashed.db-wal"));
+    fs::copy(&path, &crashed).expect("copied");
+    fs::copy(directory.path().join("store.db-wal"), &log).expect("copied");
+    drop(store);
+    let whole = fs::read(&crashed).expect("the file");
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0xa5);
+    fs::write(&crashed, &damaged).expect("written");
+    let log_before = fs::read(&log).expect("the log");
+    assert!(matches!(EmbeddedStore::open(&Options::new(&crashed)), Err(OpenError::Damaged { .. })));
+    assert_eq!(fs::read(&crashed).expect("the file"), damaged);
+    assert_eq!(fs::read(&log).expect("the log"), log_before);
+
+    // The same without damage is recovered from the log.
+    fs::write(&crashed, &whole).expect("written");
+    let store = EmbeddedStore::open(&Options::new(&crashed)).expect("recovers");
+    let page = store.scan(Scan::key("/registry/late")).await.expect("readable");
+    assert_eq!(page.entries[0].value, "in the log only");
+}
