@@ -47,7 +47,7 @@ use crate::{
     file::{open_readable, open_writable},
     index::Found,
     lock::Lock,
-    queue::{Request, closed},
+    queue::{CloseOnExit, Request, closed},
     retention::Retention,
     shared::{Shared, read_failed},
     writer::Writer,
@@ -115,7 +115,9 @@ impl EmbeddedStore {
         let shared = Arc::new(Shared::new(options.path.clone(), index, reader));
         let checkpoints = Checkpoints::start(checkpointer, shared.clone()).map_err(io)?;
         let writer = Writer::new(shared.clone(), file, checkpoints, loaded, retention);
+        let theirs = shared.clone();
         let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
+            let _closed_after = CloseOnExit(&theirs.queue);
             writer.run();
             drop(lock);
         });

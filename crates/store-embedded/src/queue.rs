@@ -113,6 +113,16 @@ impl Queue {
     }
 }
 
+/// Closes the queue when the writer ends, also by a panic, so that nobody waits for an answer for ever.
+pub(crate) struct CloseOnExit<'a>(pub(crate) &'a Queue);
+
+impl Drop for CloseOnExit<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.inner.lock().waiting.clear();
+    }
+}
+
 impl Inner {
     fn take_batch(&mut self) -> Vec<Waiting> {
         let mut kib = 0;

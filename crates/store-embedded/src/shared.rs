@@ -65,6 +65,11 @@ impl Shared {
         })
     }
 
+    /// Whether the last attempt to write failed in a way that may pass.
+    pub(crate) fn in_trouble(&self) -> bool {
+        self.trouble.lock().is_some()
+    }
+
     /// Makes durable rows visible: first to readers, then to followers, then to who waits for them.
     pub(crate) fn publish(&self, rows: &[Row]) {
         let Some(last) = rows.last() else { return };

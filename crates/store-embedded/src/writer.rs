@@ -39,7 +39,7 @@ const RECLAIM_MIN_PAGES: i64 = 4096;
 /// A batch waits for as many requests as the last one had, for a quarter of the time that one took, but
 /// no longer than this.
 const GATHER_AT_MOST: Duration = Duration::from_millis(1);
-/// When to try again to expire and delete what could not be written.
+/// When to try again after the file could not be written, a full disk for example.
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Writer {
@@ -64,6 +64,8 @@ struct Round {
     expired: Vec<(Bytes, Revision)>,
     compact: Option<Revision>,
     delete: Vec<i64>,
+    /// Write something though nothing is asked for, to see whether it can be done again.
+    probe: bool,
 }
 
 /// Answers that wait for the round to be durable.
@@ -116,10 +118,11 @@ impl Writer {
         if self.shared.failure().is_some() {
             return None;
         }
+        if self.shared.in_trouble() {
+            return Some(Instant::now() + RETRY);
+        }
         if !self.condemned.is_empty() || self.reclaim || self.shared.index.read().can_forget() {
-            // After trouble such as a full disk, in a moment; else at once.
-            let pause = if self.shared.trouble.lock().is_some() { RETRY } else { Duration::ZERO };
-            return Some(Instant::now() + pause);
+            return Some(Instant::now());
         }
         [self.expiries.next(), self.retention.next()].into_iter().flatten().min()
     }
@@ -179,6 +182,7 @@ impl Writer {
         round.rows = batch.into_rows();
         drop(index);
         round.delete = self.condemn(if idle { DELETE_WHEN_IDLE } else { round.rows.len() * 2 });
+        round.probe = idle && self.shared.in_trouble();
         (round, answers)
     }
 
@@ -223,13 +227,16 @@ impl Writer {
             self.file.delete_rows(run[0], run[run.len() - 1])?;
         }
         state.compacted_rows -= round.delete.len() as u64;
-        if state != self.state {
+        if state != self.state || round.probe {
             self.file.write_state(state)?;
         }
         Ok(state)
     }
 
     fn roll_back(&self, cause: &rusqlite::Error) -> RoundError {
+        if is_io(cause) {
+            self.shared.fail(&cause.to_string());
+        }
         let connection = self.file.connection();
         if !connection.is_autocommit()
             && let Err(error) = connection.execute_batch("ROLLBACK")
@@ -241,7 +248,9 @@ impl Writer {
 
     fn installed(&mut self, round: &Round, state: State) {
         self.state = state;
-        *self.shared.trouble.lock() = None;
+        if self.shared.trouble.lock().take().is_some() {
+            tracing::info!("Store can write again");
+        }
         if let Some(last) = round.rows.last() {
             self.next_row = last.id + 1;
         }
@@ -267,8 +276,9 @@ impl Writer {
         self.condemned.extend(round.delete);
         let refusal = match error {
             RoundError::NotWritten(reason) => {
-                tracing::warn!(reason, "Store could not write");
-                *self.shared.trouble.lock() = Some(reason.clone());
+                if self.shared.trouble.lock().replace(reason.clone()).is_none() {
+                    tracing::warn!(reason, "Store could not write; it will try again");
+                }
                 Error::unavailable(format!("the store file cannot be written: {reason}"))
             }
             RoundError::Unknown(reason) => {
@@ -307,7 +317,7 @@ impl Writer {
 
 impl Round {
     fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.compact.is_none() && self.delete.is_empty()
+        self.rows.is_empty() && self.compact.is_none() && self.delete.is_empty() && !self.probe
     }
 }
 
