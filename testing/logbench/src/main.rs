@@ -1,6 +1,7 @@
 //! Measures the log end to end and prints a table. Compare within one run: machines differ and drift.
 
 mod commits;
+mod slow_disk;
 mod start;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -20,7 +21,7 @@ struct Args {
     #[command(subcommand)]
     command: Command,
     /// Where to put the store; a temporary directory made here is removed afterwards.
-    #[arg(long, global = true, default_value = ".")]
+    #[arg(long, global = true, default_value = ".", overrides_with = "directory")]
     directory: PathBuf,
 }
 
@@ -34,9 +35,18 @@ enum Command {
         /// Measurements of each; the median is printed.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
+        /// Milliseconds added to every sync, as if the disk were slower.
+        #[arg(long, default_value_t = 0)]
+        sync_delay_ms: u64,
     },
     /// Time from a closed store of 100,000 entries of 1 KiB to a replica that answers.
     Start,
+    /// Fills a store for `start`, in a process of its own so that its memory does not count.
+    #[command(hide = true)]
+    Fill {
+        /// The store file.
+        path: PathBuf,
+    },
 }
 
 #[tokio::main]
@@ -45,11 +55,15 @@ async fn main() -> Result<()> {
     let directory = tempfile::tempdir_in(&args.directory)?;
     let path = directory.path().join("store.db");
     match args.command {
-        Command::Commits { seconds, rounds } => {
+        Command::Commits { sync_delay_ms, .. } if sync_delay_ms > 0 && !slow_disk::is_slow() => {
+            slow_disk::run_again(directory.path(), Duration::from_millis(sync_delay_ms))
+        }
+        Command::Commits { seconds, rounds, .. } => {
             let store = Arc::new(EmbeddedStore::open(&Options::new(&path))?);
             print_commits(store, directory.path(), Duration::from_secs_f64(seconds), rounds.max(1)).await
         }
         Command::Start => print_start(&path).await,
+        Command::Fill { path } => start::fill(&path).await,
     }
 }
 
@@ -98,7 +112,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 #[allow(clippy::print_stdout, reason = "the table is the output")]
 async fn print_start(path: &std::path::Path) -> Result<()> {
-    start::fill(path).await?;
+    let filled = std::process::Command::new(std::env::current_exe()?).arg("fill").arg(path).status()?;
+    anyhow::ensure!(filled.success(), "filling the store failed: {filled}");
     let started = start::start(path).await?;
     println!("100,000 entries of 1 KiB");
     println!("open and check the store   {:>8.3} s", started.open);
