@@ -1,12 +1,14 @@
 //! What a replica costs: changes applied per second, scans, subscribers, memory, fan-out, load.
 //!
 //! A plain program, because most of it measures one long run rather than a repeated call:
-//! `cargo bench -p concord-replica`. Numbers of one run may be compared with each other.
+//! `cargo bench -p concord-replica`, or with a part: `-- memory`, `apply`, `scan` or `subscribe`. Numbers
+//! of one run may be compared with each other.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
+    alloc::{GlobalAlloc, Layout},
+    collections::BTreeMap,
     hint::black_box,
     num::NonZeroUsize,
     sync::{
@@ -23,6 +25,7 @@ use concord_store::{
     Change, Commit, CommitStream, Committed, Error, KeyRange, KeyValue, Revision, Scan, ScanPage, Store, Txn,
 };
 use futures_util::stream;
+use mimalloc::MiMalloc;
 use parking_lot::Mutex;
 
 const ENTRIES: u64 = 100_000;
@@ -35,19 +38,19 @@ struct Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: all calls go to the system allocator unchanged.
+// SAFETY: all calls go to the allocator of the product unchanged.
 #[allow(unsafe_code, reason = "a global allocator cannot be written without")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: as promised by the caller.
-        unsafe { System.alloc(layout) }
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(at, layout) }
+        unsafe { MiMalloc.dealloc(at, layout) }
     }
 }
 
@@ -194,7 +197,27 @@ async fn memory_after_churn() {
     );
 }
 
+/// What the same updates cost without snapshots, history or anything else.
+fn applying_to_a_plain_map() {
+    let mut map: BTreeMap<Bytes, Arc<KeyValue>> =
+        (0..ENTRIES).map(|n| (key(n), Arc::new(entry(n, LOADED)))).collect();
+    let rates = (0..3).map(|round| {
+        let commits: Vec<Commit> = updates(100_000, 100, ENTRIES, LOADED + round).concat();
+        let begin = Instant::now();
+        for change in commits.into_iter().flat_map(|commit| commit.changes) {
+            let Change::Put(entry) = change else { continue };
+            black_box(map.insert(entry.key.clone(), Arc::new(entry)));
+        }
+        100_000.0 / begin.elapsed().as_secs_f64()
+    });
+    row(
+        "for comparison: a std::collections::BTreeMap, nothing else",
+        &format!("{:.0} /s", median(rates.collect())),
+    );
+}
+
 async fn applying() {
+    applying_to_a_plain_map();
     for (keys, which) in [(ENTRIES, "each of the 100,000 in turn"), (5_000, "5,000 of the 100,000")] {
         for run in [1, 10, 100, 1000] {
             let mut world = World::new(Config::default()).await;
@@ -301,12 +324,23 @@ async fn fan_out() {
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
+    // Cargo passes options of its own; what is no option names a part.
+    let part = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let wanted = |name: &str| part.as_ref().is_none_or(|part| part == name);
     runtime.block_on(async {
-        load_and_memory().await;
-        memory_after_churn().await;
-        applying().await;
-        scanning().await;
-        others_subscribers().await;
-        fan_out().await;
+        if wanted("memory") {
+            load_and_memory().await;
+            memory_after_churn().await;
+        }
+        if wanted("apply") {
+            applying().await;
+        }
+        if wanted("scan") {
+            scanning().await;
+        }
+        if wanted("subscribe") {
+            others_subscribers().await;
+            fan_out().await;
+        }
     });
 }

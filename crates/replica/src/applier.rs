@@ -2,17 +2,11 @@ use std::sync::{Arc, atomic::Ordering};
 
 use concord_store::{Commit, CommitStream, Error as StoreError, KeyRange, Scan, Store};
 use futures_util::{FutureExt, StreamExt};
-use imbl::OrdSet;
 use tokio::time::Instant;
 
 use crate::{
-    Closed, Config, Error, Event, Phase, Snapshot,
-    backoff::Backoff,
-    ring::Ring,
-    shared::Shared,
-    state::{Live, State},
-    view::Views,
-    window::Window,
+    Closed, Config, Error, Event, Phase, Snapshot, backoff::Backoff, live::Live, ring::Ring, shared::Shared,
+    state::State, view::Views, window::Window,
 };
 
 /// How many changes are applied before a snapshot is published and others get the processor. More
@@ -204,11 +198,13 @@ impl Applier {
 /// Reads all keys, page by page, at the revision of the first page. If that is compacted before the
 /// last page, the caller starts over.
 async fn load(store: &dyn Store, limit: usize) -> Result<State, StoreError> {
-    let mut live = OrdSet::new();
+    let mut live = Live::default();
     let mut scan = Scan::new(KeyRange::all(), limit);
     loop {
         let page = store.scan(scan.clone()).await?;
-        live.extend(page.entries.into_iter().map(|entry| Live(Arc::new(entry))));
+        for entry in page.entries {
+            live.put(Arc::new(entry));
+        }
         let Some(resume) = page.resume else {
             return Ok(State::loaded(live, page.revision));
         };

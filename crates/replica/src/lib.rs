@@ -33,6 +33,7 @@ mod error;
 mod event;
 mod feed;
 mod history;
+mod live;
 mod prefix;
 mod replica;
 mod ring;

@@ -6,7 +6,8 @@ use concord_store::{KeyRange, Revision};
 use crate::{
     Entry, Error,
     history::{History, OverlayIter},
-    state::{Live, LiveIter, State},
+    live::LiveIter,
+    state::State,
 };
 
 /// The whole keyspace at one revision.
@@ -110,7 +111,7 @@ pub struct Page {
 }
 
 /// The entries of a range of a [`Snapshot`], in key order. Yields references. At the newest revision
-/// of the snapshot it allocates nothing; at an older one it collects what changed since.
+/// of the snapshot it goes straight through them; at an older one it first collects what changed since.
 pub struct Entries<'a>(Source<'a>);
 
 enum Source<'a> {
@@ -125,7 +126,7 @@ impl<'a> Iterator for Entries<'a> {
     fn next(&mut self) -> Option<&'a Entry> {
         match &mut self.0 {
             Source::Nothing => None,
-            Source::Newest(live) => live.next().map(|Live(entry)| entry),
+            Source::Newest(live) => live.next(),
             Source::Past(merge) => merge.next(),
         }
     }
@@ -150,11 +151,11 @@ impl<'a> Merge<'a> {
                 (None, None) => return None,
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(Live(live)), Some((key, _))) => live.key.as_ref().cmp(*key),
+                (Some(live), Some((key, _))) => live.key.as_ref().cmp(*key),
             };
             let live = if order.is_le() { self.live.next() } else { None };
             if order.is_lt() {
-                return live.map(|Live(entry)| entry);
+                return live;
             }
             // The key changed since: what it is now says nothing.
             if let Some((_, Some(entry))) = self.past.next() {

@@ -1,42 +1,12 @@
-use std::{borrow::Borrow, cmp::Ordering, ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use concord_store::{Change, KeyRange, Revision};
-use imbl::{OrdSet, ordset::RangedIter, shared_ptr::DefaultSharedPtr};
 
-use crate::{Entry, Event, EventKind, history::History};
-
-/// An iterator over the newest entries of a range.
-pub(crate) type LiveIter<'a> = RangedIter<'a, Live, DefaultSharedPtr>;
-
-/// An entry in the order of its key. One pointer per slot keeps the tree small and cheap to copy.
-#[derive(Debug, Clone)]
-pub(crate) struct Live(pub(crate) Entry);
-
-impl Ord for Live {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.key.cmp(&other.0.key)
-    }
-}
-
-impl PartialOrd for Live {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Live {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
-    }
-}
-
-impl Eq for Live {}
-
-impl Borrow<[u8]> for Live {
-    fn borrow(&self) -> &[u8] {
-        &self.0.key
-    }
-}
+use crate::{
+    Entry, Event, EventKind,
+    history::History,
+    live::{Live, LiveIter},
+};
 
 /// Everything known about the revisions from `oldest` to `revision`: the entries as they are now and
 /// what happened to them since `oldest`.
@@ -45,7 +15,7 @@ impl Borrow<[u8]> for Live {
 /// no snapshot shares them.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    live: OrdSet<Live>,
+    live: Live,
     pub(crate) history: History,
     pub(crate) revision: Revision,
     pub(crate) oldest: Revision,
@@ -53,7 +23,7 @@ pub(crate) struct State {
 
 impl State {
     /// A state that knows one revision and nothing about the time before it.
-    pub(crate) fn loaded(live: OrdSet<Live>, revision: Revision) -> Self {
+    pub(crate) fn loaded(live: Live, revision: Revision) -> Self {
         Self { live, history: History::default(), revision, oldest: revision }
     }
 
@@ -63,12 +33,11 @@ impl State {
         let (current, previous) = match change {
             Change::Put(kv) => {
                 let entry = Arc::new(kv);
-                let previous = self.live.insert(Live(Arc::clone(&entry)));
+                let previous = self.live.put(Arc::clone(&entry));
                 (Some(entry), previous)
             }
-            Change::Delete { key } => (None, self.live.remove(key.as_ref())),
+            Change::Delete { key } => (None, self.live.remove(&key)),
         };
-        let previous = previous.map(|Live(entry)| entry);
         let kind = match (current, previous) {
             (Some(entry), None) => EventKind::Created(entry),
             (Some(current), Some(previous)) => EventKind::Modified { current, previous },
@@ -84,12 +53,11 @@ impl State {
         {
             return event.previous();
         }
-        self.live.get(key).map(|Live(entry)| entry)
+        self.live.get(key)
     }
 
     pub(crate) fn live(&self, range: &KeyRange) -> LiveIter<'_> {
-        let end = range.end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(end.as_ref()));
-        self.live.range::<_, [u8]>((Bound::Included(range.start.as_ref()), end))
+        self.live.range(range)
     }
 
     pub(crate) fn len(&self) -> usize {
