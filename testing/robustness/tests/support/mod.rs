@@ -112,9 +112,8 @@ async fn subscribe(
             return events;
         }
         let wait = Duration::from_millis(20);
-        match tokio::time::timeout(wait, subscription.next()).await {
-            Ok(batch) => events.extend(batch.expect("the subscription stays open").iter().cloned()),
-            Err(_) => {}
+        if let Ok(batch) = tokio::time::timeout(wait, subscription.next()).await {
+            events.extend(batch.expect("the subscription stays open").iter().cloned());
         }
     }
 }
