@@ -68,7 +68,7 @@ fn an_honest_history_passes() {
 fn lost_repeated_and_invented_writes_are_caught() {
     let (first, second) = (put(1, "a"), put(2, "a"));
     let told = |action: &Action, outcome| record((0, 10), action.clone(), outcome);
-    let log = log_of(&[first.clone()]);
+    let log = log_of(std::slice::from_ref(&first));
     caught(&[], &[told(&first, Outcome::Committed(11))], "is lost");
     caught(&log, &[], "unknown 1");
     caught(&log, &[told(&first, Outcome::NotDone)], "was told NotDone");
@@ -85,7 +85,7 @@ fn lost_repeated_and_invented_writes_are_caught() {
 #[test]
 fn wrong_reads_and_comparisons_are_caught() {
     let first = put(1, "a");
-    let log = log_of(&[first.clone()]);
+    let log = log_of(std::slice::from_ref(&first));
     let with = |action, outcome| {
         [record((0, 10), first.clone(), Outcome::Committed(11)), record((5, 10), action, outcome)]
     };
