@@ -75,7 +75,7 @@ fn apt_get(arguments: &[&str]) -> Command {
 
 /// Not even the next boot shall start it.
 fn keep_stopped() {
-    if Path::new("/run/systemd/system").is_dir() {
+    if on_path("systemctl") {
         let masked = Command::new("systemctl").args(["mask", "etcd.service"]).status();
         if !masked.is_ok_and(|status| status.success()) {
             say("etcd.service could not be masked: it may start at the next boot");
