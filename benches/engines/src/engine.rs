@@ -64,6 +64,9 @@ impl Row {
     }
 }
 
+/// Copies a consistent state into a directory, from another thread than the writer's.
+pub type Copy = Box<dyn FnOnce(&Path) -> Result<()> + Send>;
+
 /// An open engine, owned by one writer thread.
 pub trait Engine: Send {
     /// Adds rows in one transaction. They are durable when this returns.
@@ -75,7 +78,7 @@ pub trait Engine: Send {
     /// Gives free space back to the file system, as far as the engine can.
     fn reclaim(&mut self) -> Result<()>;
     /// What copies a consistent state to a new place while the writer goes on.
-    fn backup(&self) -> Box<dyn FnOnce(&Path) -> Result<()> + Send>;
+    fn backup(&self) -> Copy;
 }
 
 /// Opens the engine that `spec` names: `redb`, `redb:two_phase`, `fjall`, `sqlite` or

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use crate::engine::{Engine, Row};
+use crate::engine::{Copy, Engine, Row};
 
 pub struct Fjall {
     database: Database,
@@ -53,7 +53,7 @@ impl Engine for Fjall {
         Ok(())
     }
 
-    fn backup(&self) -> Box<dyn FnOnce(&Path) -> Result<()> + Send> {
+    fn backup(&self) -> Copy {
         let from = self.log.clone();
         let snapshot = self.database.snapshot();
         Box::new(move |to| {

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context as _, Result};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
-use crate::engine::{Engine, Row};
+use crate::engine::{Copy, Engine, Row};
 
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 
@@ -66,7 +66,7 @@ impl Engine for Redb {
         Ok(())
     }
 
-    fn backup(&self) -> Box<dyn FnOnce(&Path) -> Result<()> + Send> {
+    fn backup(&self) -> Copy {
         let from = Arc::clone(&self.database);
         Box::new(move |to| {
             let from = from.begin_read()?;

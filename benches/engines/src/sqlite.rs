@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rusqlite::{Connection, backup::Backup, params};
 
-use crate::engine::{Engine, Row};
+use crate::engine::{Copy, Engine, Row};
 
 /// What can be set; the defaults are what the decision record recommends.
 #[derive(Debug, Clone)]
@@ -183,7 +183,7 @@ impl Engine for Sqlite {
         Ok(())
     }
 
-    fn backup(&self) -> Box<dyn FnOnce(&Path) -> Result<()> + Send> {
+    fn backup(&self) -> Copy {
         let from = self.path.clone();
         Box::new(move |to| {
             let from = Connection::open(from)?;
