@@ -74,7 +74,7 @@ async fn histories_through_restarts_are_linearizable() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Arc::new(Restartable::open(directory.path().join("store.db")));
     let start = store.current_revision().await.expect("the store is up");
-    let observers = Observers::start(store.clone(), start);
+    let observers = Observers::start(store.clone(), start).await;
     let load =
         Load { clients: 8, duration: Duration::from_secs(8), keys: 5, rest: Duration::from_millis(2), seed };
     let clients = tokio::spawn(traffic::run(store.clone(), load));

@@ -33,7 +33,7 @@ async fn histories_through_faults_are_linearizable() {
     };
     let store: Arc<dyn Store> = Arc::new(EtcdStore::open(config).await.expect("the configuration is right"));
     let start = store.current_revision().await.expect("the cluster is up");
-    let observers = Observers::start(store.clone(), start);
+    let observers = Observers::start(store.clone(), start).await;
     let load = Load {
         clients: 8,
         duration: Duration::from_secs(25),

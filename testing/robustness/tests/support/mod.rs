@@ -27,8 +27,10 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    pub(crate) fn start(store: Arc<dyn Store>, start: Revision) -> Self {
+    /// Nothing may be written before this returns: what the replica remembers begins where it loads.
+    pub(crate) async fn start(store: Arc<dyn Store>, start: Revision) -> Self {
         let replica = Arc::new(Replica::start(store.clone(), Config::default(), Vec::new()));
+        replica.not_older_than(start, PATIENCE).await.expect("the replica loads");
         let (stop, until) = tokio::sync::watch::channel(Revision::MAX);
         let follower = tokio::spawn(follow(store.clone(), start, until.clone()));
         let subscriber = tokio::spawn(subscribe(replica.clone(), start, until));
@@ -100,7 +102,6 @@ async fn subscribe(
     until: tokio::sync::watch::Receiver<Revision>,
 ) -> Vec<Event> {
     let mut until = until;
-    replica.not_older_than(start, PATIENCE).await.expect("the replica loads");
     let mut subscription = replica.subscribe(registers(), start).expect("the start is in the window");
     let mut events = Vec::new();
     loop {
