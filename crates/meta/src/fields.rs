@@ -273,7 +273,7 @@ mod tests {
             if let Ok(selector) = Selector::parse(&text) {
                 let again = Selector::parse(&selector.to_string()).expect("canonical");
                 let sorted = |selector: &Selector| {
-                    let mut terms: Vec<_> = selector.terms.iter().map(|t| (t.field.clone(), t.value.clone(), t.equal)).collect();
+                    let mut terms: Vec<_> = selector.terms.iter().map(|term| format!("{term:?}")).collect();
                     terms.sort_unstable();
                     terms
                 };

@@ -3,9 +3,13 @@
 //! Error messages of the API quote values with Go's verbs, and clients compare those messages. The
 //! few forms that occur are made here and nowhere else.
 
+mod duration;
+
 use std::fmt::Write;
 
 use serde_json::Value;
+
+pub use duration::parse_duration;
 
 /// A string as `%q` writes it: in double quotes, printable characters as they are, the rest escaped.
 ///
