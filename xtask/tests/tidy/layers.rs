@@ -6,7 +6,7 @@ use crate::{assert_clean, packages};
 
 /// The layers, lowest first. A crate may depend on crates of its own layer and of those below.
 const LAYERS: [(&str, &[&str]); 6] = [
-    ("pure", &["concord-codec", "concord-meta", "concord-store"]),
+    ("pure", &["concord-codec", "concord-merge", "concord-meta", "concord-store"]),
     ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd"]),
     ("server", &["concord-pki", "concord-server"]),
     ("parts", &[]),
