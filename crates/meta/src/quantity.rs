@@ -20,6 +20,10 @@ pub enum QuantityError {
     /// It does not look like one.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
+    /// It has no digits. Upstream reads most such texts as zero and refuses only those with one of
+    /// the largest or smallest suffixes.
+    #[error("unable to parse numeric part of quantity")]
+    Numeric,
     /// Its suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,

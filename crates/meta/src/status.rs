@@ -39,7 +39,7 @@ pub struct Status {
 }
 
 /// The `status` of a [`Status`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Outcome {
     /// The operation was carried out.
     Success,

@@ -17,6 +17,7 @@ struct Parts<'a> {
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
+    has_digits: bool,
 }
 
 /// What a suffix stands for.
@@ -32,6 +33,10 @@ impl FromStr for Quantity {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let parts = split(text).ok_or(QuantityError::Format)?;
         let factor = interpret(parts.suffix).ok_or(QuantityError::Suffix)?;
+        let extreme = matches!(factor, Factor::Two(50..) | Factor::Ten(..-9, _));
+        if extreme && !parts.has_digits {
+            return Err(QuantityError::Numeric);
+        }
         let (magnitude, format) = match factor {
             Factor::Ten(exponent, format) => (decimal(&parts, exponent), format),
             Factor::Two(exponent) => binary(&parts, exponent),
@@ -47,13 +52,14 @@ fn split(text: &str) -> Option<Parts<'_>> {
         return None;
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (whole, rest) = digits(unsigned);
-    let whole = Some(whole.trim_start_matches('0')).filter(|whole| !whole.is_empty()).unwrap_or("0");
+    let (all, rest) = digits(unsigned);
+    let whole = Some(all.trim_start_matches('0')).filter(|whole| !whole.is_empty()).unwrap_or("0");
     let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
     let exponent = suffix.trim_start_matches(['e', 'E', 'i', 'n', 'u', 'm', 'k', 'K', 'M', 'G', 'T', 'P']);
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
     let complete = digits(exponent).1.is_empty();
-    complete.then_some(Parts { negative: text.starts_with('-'), whole, fraction, suffix })
+    let has_digits = !(all.is_empty() && fraction.is_empty());
+    complete.then_some(Parts { negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
 }
 
 fn digits(text: &str) -> (&str, &str) {

@@ -56,6 +56,7 @@ fn quantities_have_a_canonical_form() {
         // Upstream reads these as zero.
         ("Ki", "0"),
         ("+", "0"),
+        (".Ti", "0"),
     ];
     for (text, canonical) in table {
         assert_eq!(quantity(text).to_string(), canonical, "{text}");
@@ -82,6 +83,9 @@ fn what_is_no_quantity_is_refused() {
         "1e99999999999999999999",
     ] {
         assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Suffix), "{text}");
+    }
+    for text in ["Ei", ".Pi", "-e-10"] {
+        assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Numeric), "{text}");
     }
     let text = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     assert_eq!(QuantityError::Format.to_string(), text);

@@ -22,7 +22,7 @@ struct Written<'a> {
     code: Option<u16>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Metadata<T> {
     #[serde(rename = "continue", default, skip_serializing_if = "Option::is_none")]
     continue_token: Option<T>,
@@ -45,41 +45,29 @@ impl Serialize for Status {
     }
 }
 
-/// What others send (webhooks, extension servers); anything may be missing.
+/// What others send (webhooks, extension servers); anything may be missing or null.
 #[derive(Deserialize)]
-#[serde(default)]
 struct Read {
-    metadata: Metadata<String>,
-    status: Outcome,
-    message: String,
-    reason: Reason,
+    metadata: Option<Metadata<String>>,
+    status: Option<String>,
+    message: Option<String>,
+    reason: Option<Reason>,
     details: Option<Box<StatusDetails>>,
-    code: u16,
-}
-
-impl Default for Read {
-    fn default() -> Self {
-        Self {
-            metadata: Metadata { continue_token: None },
-            status: Outcome::Failure,
-            message: String::new(),
-            reason: Reason::UNKNOWN,
-            details: None,
-            code: 0,
-        }
-    }
+    code: Option<i32>,
 }
 
 impl<'de> Deserialize<'de> for Status {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = Read::deserialize(deserializer)?;
+        let succeeded = read.status.is_some_and(|status| status == "Success");
         Ok(Self {
-            outcome: read.status,
-            message: read.message,
-            reason: read.reason,
+            outcome: if succeeded { Outcome::Success } else { Outcome::Failure },
+            message: read.message.unwrap_or_default(),
+            reason: read.reason.unwrap_or_default(),
             details: read.details,
-            code: read.code,
-            continue_token: read.metadata.continue_token.unwrap_or_default(),
+            // A number that is no HTTP status is none.
+            code: read.code.and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
+            continue_token: read.metadata.and_then(|metadata| metadata.continue_token).unwrap_or_default(),
         })
     }
 }
@@ -134,5 +122,10 @@ mod tests {
         let status: Status = serde_json::from_str(r#"{"reason":"Teapot","extra":1}"#).expect("sparse");
         assert_eq!(status.reason.as_str(), "Teapot");
         assert_eq!((status.code, status.outcome), (0, super::Outcome::Failure));
+        let odd = r#"{"metadata":null,"status":"","message":null,"reason":null,"details":null,"code":-1}"#;
+        assert_eq!(
+            serde_json::from_str::<Status>(odd).expect("odd"),
+            Status { code: 0, ..Status::untyped("") }
+        );
     }
 }
