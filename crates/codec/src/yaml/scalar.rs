@@ -46,7 +46,12 @@ pub(super) fn style(text: &str, place: Place) -> Style {
         || traits.space_then_break);
     let single_allowed = !(traits.break_then_space || traits.space_then_break || traits.special);
     let literal_allowed = !(traits.trailing_space || traits.space_then_break || traits.special);
-    let is_text = resolve(text) == Scalar::Text && !is_base_60(text);
+    let is_text = match resolve(text) {
+        Scalar::Text => !is_base_60(text),
+        // A key of that name would merge; upstream writes one that does.
+        Scalar::Merge => place == Place::Elsewhere,
+        _ => false,
+    };
     if traits.breaks {
         // Without a line feed the breaks are rarer ones, which `special` covers.
         let literal = literal_allowed && place == Place::Elsewhere;
@@ -176,11 +181,12 @@ mod tests {
             ("a\n b", Literal),
             ("a\tb\nc", Double),
             ("\n", Literal),
-            ("<<", Double),
+            ("<<", Plain),
         ];
         for (text, expected) in cases {
             assert_eq!(style(text, Place::Elsewhere), expected, "{text:?}");
         }
         assert_eq!(style("a\nb", Place::SimpleKey), Double);
+        assert_eq!(style("<<", Place::SimpleKey), Double);
     }
 }
