@@ -1,5 +1,4 @@
-use std::fmt::{self, Display, Formatter};
-
+use concord_meta::GroupVersionKind;
 use serde_json::Value;
 
 use super::{
@@ -18,38 +17,11 @@ use crate::{
     typed::Duplicates,
 };
 
-/// A group, version and kind. Prints as upstream prints it: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupVersionKind {
-    /// Empty for the core group.
-    pub group: String,
-    /// The version.
-    pub version: String,
-    /// The kind.
-    pub kind: String,
-}
-
-impl GroupVersionKind {
-    /// What an object says it is. An apiVersion that is none reads as empty, as upstream has it.
-    fn of(object: &Value) -> Self {
-        let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = match text("apiVersion").split_once('/') {
-            None => ("", text("apiVersion")),
-            Some((_, version)) if version.contains('/') => ("", ""),
-            Some(parts) => parts,
-        };
-        Self { group: group.to_owned(), version: version.to_owned(), kind: text("kind").to_owned() }
-    }
-
-    fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
-    }
-}
-
-impl Display for GroupVersionKind {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}, Kind={}", self.group, self.version, self.kind)
-    }
+/// What an object says it is. An apiVersion that is none reads as empty, as upstream has it.
+fn kind_of(object: &Value) -> GroupVersionKind {
+    let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    GroupVersionKind::from_api_version(text("apiVersion"), text("kind"))
+        .unwrap_or_else(|_| GroupVersionKind::new("", "", text("kind")))
 }
 
 /// Why an apply was refused.
@@ -215,7 +187,7 @@ impl<V: Versions> FieldManager<V> {
     ) -> Result<(), String> {
         let new = self.typed("convert new object", "to smd typed", new, Duplicates::Allowed)?;
         let live = self.typed("convert live object", "to smd typed", live, Duplicates::Allowed)?;
-        let api_version = self.kind.api_version();
+        let api_version = self.api_version();
         let changed = self.updater(&api_version).update(&live, &new, managed);
         let changed = tracked(&changed.map_err(|error| format!("failed to update ManagedFields: {error}"))?);
         if !changed.is_empty() {
@@ -232,7 +204,7 @@ impl<V: Versions> FieldManager<V> {
     /// The live object with a configuration applied; `live` is `None` if it does not exist yet. Defaults are
     /// not applied.
     pub fn apply(&self, live: Option<&Value>, request: ApplyRequest<'_>) -> Result<Value, ApplyError> {
-        let kind = GroupVersionKind::of(request.config);
+        let kind = kind_of(request.config);
         if kind != self.kind {
             return Err(ApplyError::InvalidObjectType(kind));
         }
@@ -275,7 +247,7 @@ impl<V: Versions> FieldManager<V> {
             .typed("create typed live object", "", live, Duplicates::Allowed)
             .map_err(ApplyError::Failed)?;
         let id = self.manager_id(request.manager, Operation::Apply);
-        let api_version = self.kind.api_version();
+        let api_version = self.api_version();
         let changed = self.updater(&api_version).apply(&live, &config, &mut managed, &id, request.force)?;
         if let Some(owned) = managed.managers.get_mut(&id) {
             owned.fields = tracked(&owned.fields);
@@ -285,6 +257,10 @@ impl<V: Versions> FieldManager<V> {
         }
         managed.managers.retain(|_, owned| !owned.fields.is_empty());
         Ok((changed.unwrap_or(live.object), managed))
+    }
+
+    fn api_version(&self) -> String {
+        self.kind.group_version().to_string()
     }
 
     fn updater<'a>(&'a self, api_version: &'a str) -> Updater<'a, V> {
@@ -300,7 +276,7 @@ impl<V: Versions> FieldManager<V> {
     ) -> Result<Typed<V::Type>, String> {
         self.typed_object(object, duplicates).map_err(|why| {
             let (namespace, name) = (object::text(object, "namespace"), object::text(object, "name"));
-            let (kind, space) = (GroupVersionKind::of(object), if to.is_empty() { "" } else { " " });
+            let (kind, space) = (kind_of(object), if to.is_empty() { "" } else { " " });
             format!("failed to {what} ({namespace}/{name}; {kind}){space}{to}: {why}")
         })
     }
@@ -310,14 +286,14 @@ impl<V: Versions> FieldManager<V> {
         object: &Value,
         duplicates: Duplicates,
     ) -> Result<Typed<V::Type>, versions::TypeError> {
-        versions::typed(&self.versions, object.clone(), &self.kind.api_version(), duplicates)
+        versions::typed(&self.versions, object.clone(), &self.api_version(), duplicates)
     }
 
     fn manager_id(&self, manager: &str, operation: Operation) -> ManagerId {
         ManagerId {
             manager: if manager.is_empty() { "unknown" } else { manager }.to_owned(),
             operation,
-            api_version: if operation == Operation::Apply { String::new() } else { self.kind.api_version() },
+            api_version: if operation == Operation::Apply { String::new() } else { self.api_version() },
             subresource: self.subresource.clone(),
         }
     }

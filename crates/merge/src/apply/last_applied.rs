@@ -66,7 +66,7 @@ pub(super) fn refresh(object: &mut Value, request: ApplyRequest<'_>) {
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;
     };
-    let encoded = format!("{}\n", go::escape_html(&config.to_string()));
+    let encoded = format!("{}\n", go::json(&config));
     annotations.insert(ANNOTATION.to_owned(), encoded.into());
     let len = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
     if annotations.iter().map(len).sum::<usize>() > MAX_ANNOTATIONS {

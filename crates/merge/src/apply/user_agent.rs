@@ -1,3 +1,5 @@
+use crate::go;
+
 const MAX_MANAGER: usize = 128;
 
 /// The field manager of a request that names none: its user agent up to the first slash, what can be printed
@@ -9,7 +11,7 @@ pub fn manager_of_user_agent(user_agent: &str) -> String {
         if manager.len() + character.len_utf8() > MAX_MANAGER {
             break;
         }
-        if !character.is_control() {
+        if go::is_print(character) {
             manager.push(character);
         }
     }

@@ -49,7 +49,7 @@ impl FieldSet {
             if !json.ends_with('{') {
                 json.push(',');
             }
-            write!(json, "{}:", go::escape_html(&Value::String(encode_element(element)).to_string()))
+            write!(json, "{}:", go::json(&Value::String(encode_element(element))))
                 .expect("a String takes everything");
             place.below.write(place.member, json);
         }
@@ -108,21 +108,11 @@ fn encode_element(element: &PathElement) -> String {
         PathElement::Key(fields) => {
             let fields: Vec<String> = fields
                 .iter()
-                .map(|(name, value)| {
-                    format!("{}:{}", encode_scalar(&name.as_str().into()), encode_scalar(value))
-                })
+                .map(|(name, value)| format!("{}:{}", go::json(&name.as_str().into()), go::json(value)))
                 .collect();
             format!("k:{{{}}}", fields.join(","))
         }
-        PathElement::Value(value) => format!("v:{}", encode_scalar(value)),
+        PathElement::Value(value) => format!("v:{}", go::json(value)),
         PathElement::Index(index) => format!("i:{index}"),
-    }
-}
-
-/// A scalar as upstream encodes it; keys and set items are scalars.
-fn encode_scalar(value: &Value) -> String {
-    match value {
-        Value::Number(number) => go::number(number),
-        other => go::escape_html(&other.to_string()),
     }
 }

@@ -1,11 +1,10 @@
 //! A kind in two versions: what v1 calls `.spec.replicas` is `.spec.count` in v2.
 
 use concord_merge::{
-    apply::{
-        ApplyError, ApplyRequest, ConvertError, FieldManager, GroupVersionKind, ResetFields, Time, Versions,
-    },
+    apply::{ApplyError, ApplyRequest, ConvertError, FieldManager, ResetFields, Time, Versions},
     fields::{FieldSet, Path},
 };
+use concord_meta::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::{Schema, map, map_list, number, object, text, thing};
@@ -59,11 +58,7 @@ impl Versions for Things {
 pub fn manager(version: &'static str) -> FieldManager<Things> {
     let status: FieldSet = [Path::of_fields(["status"])].into_iter().collect();
     FieldManager {
-        kind: GroupVersionKind {
-            group: "example.com".to_owned(),
-            version: version.to_owned(),
-            kind: "Thing".to_owned(),
-        },
+        kind: GroupVersionKind::new("example.com", version, "Thing"),
         subresource: String::new(),
         versions: Things { version },
         reset_fields: ResetFields::none().excluding("example.com/v1", status),
