@@ -128,14 +128,13 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Result<(), NotSpliceable> {
         self.expect(b'"')?;
         loop {
-            match self.peek().ok_or(self.malformed())? {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            self.at += memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            if self.peek().ok_or(self.malformed())? == b'"' {
+                self.at += 1;
+                return Ok(());
             }
+            self.at += 2;
         }
     }
 
