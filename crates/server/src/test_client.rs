@@ -124,7 +124,11 @@ impl TestClient {
         let request = http::Request::builder().method(method).uri(uri).header("host", "localhost");
         let request = request.body(Empty::new())?;
         let response = match &mut self.sender {
-            Sender::Http1(sender) => bounded(sender.send_request(request)).await?,
+            Sender::Http1(sender) => {
+                // The connection may need a moment to take note that the last answer was read.
+                bounded(sender.ready()).await?;
+                bounded(sender.send_request(request)).await?
+            }
             Sender::Http2(sender) => bounded(sender.send_request(request)).await?,
         };
         let (parts, body) = response.into_parts();
