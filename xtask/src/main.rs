@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 fn test() -> Result<(), String> {
     etcd::ensure()?;
     run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run("lints", &mut cargo(&clippy))?;
     // The tests come last, so that their summary ends the output.
     run("release build", &mut cargo(&["build", "--release"]))?;
