@@ -208,6 +208,10 @@ impl Writer {
         };
         let state = prepared().map_err(|error| self.roll_back(&error))?;
         match connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
+            // A checkpoint beside us may have failed meanwhile: nothing is acknowledged after a failed sync.
+            Ok(_) if self.shared.failure().is_some() => {
+                Err(RoundError::Unknown("another sync of the store failed at the same time".to_owned()))
+            }
             Ok(_) => Ok(state),
             Err(error) if is_io(&error) => Err(RoundError::Unknown(error.to_string())),
             Err(error) => Err(self.roll_back(&error)),
