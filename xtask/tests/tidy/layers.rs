@@ -6,16 +6,27 @@ use crate::{assert_clean, packages};
 
 /// The layers, lowest first. A crate may depend on crates of its own layer and of those below.
 const LAYERS: [(&str, &[&str]); 6] = [
-    ("pure", &["concord-codec", "concord-merge", "concord-meta", "concord-store"]),
+    (
+        "pure",
+        &[
+            "concord-codec",
+            "concord-merge",
+            "concord-meta",
+            "concord-printers",
+            "concord-schema",
+            "concord-store",
+        ],
+    ),
     ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd"]),
-    ("server", &["concord-pki", "concord-server"]),
-    ("parts", &[]),
-    ("program", &["concord"]),
+    ("server", &["concord-endpoints", "concord-pki", "concord-registry", "concord-server"]),
+    ("parts", &["concord-builtins", "concord-controllers"]),
+    ("program", &["concord", "concord-bench"]),
     // Tools and test support see everything and are seen by tests only.
     (
         "tools",
         &[
             "concord-codegen",
+            "concord-differential",
             "concord-faultfs",
             "concord-logbench",
             "concord-robustness",

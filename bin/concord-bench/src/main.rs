@@ -1,0 +1,2 @@
+//! Measures any Kubernetes API server.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The built-in APIs as data: catalog, field schemas, strategies.

@@ -1,0 +1,1 @@
+//! What the server itself keeps true: default objects and the life of namespaces.

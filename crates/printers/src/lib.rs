@@ -1,0 +1,1 @@
+//! The tables that kubectl shows for built-in kinds.

@@ -1,0 +1,1 @@
+//! Resources and what their verbs mean, on the log and without HTTP.
