@@ -25,7 +25,9 @@ mod watch;
 mod yaml;
 
 pub use error::DecodeError;
-pub use json::{Decoded, Limits, Options, decode, depth_exceeds, encode, encode_body, encode_into};
+pub use json::{
+    Decoded, Limits, Options, decode, depth_exceeds, encode, encode_body, encode_into, encode_object,
+};
 pub use list::{List, ListOrder};
 pub use negotiate::{
     Choice, Convert, JSON_AND_YAML, JSON_YAML_AND_PROTOBUF, MediaType, NegotiationError, Offer, PatchType,

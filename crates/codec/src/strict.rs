@@ -15,22 +15,24 @@ pub enum Field<'a> {
     Opaque,
     /// Any JSON; duplicate fields inside are reported. This is how custom resources are read.
     Any,
-    /// An object or a list whose members are known.
-    Of(&'a dyn Fields),
+    /// An object or a list whose members are known: who knows them, and its own number for this place.
+    Of(&'a dyn Fields, u32),
 }
 
 /// The field names a type knows, as far as strict decoding needs them.
 ///
-/// One value describes one place: an object with named fields, a map, or a list. Which of them it is
-/// shows in what it answers; whether the document has the right shape there is not checked here.
+/// A place is an object with named fields, a map, or a list. Which of them it is shows in what is answered
+/// for it; whether the document has the right shape there is not checked here. Places are numbers, so that
+/// all places of a large type can be kept in one table.
 pub trait Fields {
-    /// The member of that name.
-    fn member(&self, name: &str) -> Field<'_>;
+    /// The whole document.
+    fn root(&self) -> Field<'_>;
 
-    /// The elements, where this is a list.
-    fn items(&self) -> Field<'_> {
-        Field::Opaque
-    }
+    /// The member of that name, of the object at this place.
+    fn member(&self, place: u32, name: &str) -> Field<'_>;
+
+    /// The elements, where this place is a list.
+    fn items(&self, place: u32) -> Field<'_>;
 }
 
 /// A simple [`Fields`]: a tree of names, enough for small types and tests.
@@ -58,13 +60,18 @@ impl FieldTree {
         match self {
             Self::Opaque => Field::Opaque,
             Self::Any => Field::Any,
-            Self::Object(_) | Self::Map(_) | Self::List(_) => Field::Of(self),
+            // A tree is itself the place.
+            Self::Object(_) | Self::Map(_) | Self::List(_) => Field::Of(self, 0),
         }
     }
 }
 
 impl Fields for FieldTree {
-    fn member(&self, name: &str) -> Field<'_> {
+    fn root(&self) -> Field<'_> {
+        self.as_field()
+    }
+
+    fn member(&self, _: u32, name: &str) -> Field<'_> {
         match self {
             Self::Object(fields) => fields.get(name).map_or(Field::Unknown, Self::as_field),
             Self::Map(values) => values.as_field(),
@@ -73,7 +80,7 @@ impl Fields for FieldTree {
         }
     }
 
-    fn items(&self) -> Field<'_> {
+    fn items(&self, _: u32) -> Field<'_> {
         match self {
             Self::List(items) => items.as_field(),
             Self::Any => Field::Any,

@@ -1,6 +1,6 @@
 use std::{io::Write as _, slice};
 
-use serde_json::{Number, Value, map};
+use serde_json::{Map, Number, Value, map};
 
 use crate::go;
 
@@ -23,6 +23,26 @@ pub fn encode_body(value: &Value, pretty: bool, out: &mut Vec<u8>) {
     if !pretty {
         out.push(b'\n');
     }
+}
+
+/// What an object says first, in upstream's order.
+const LEADING: [&str; 3] = ["kind", "apiVersion", "metadata"];
+
+/// Writes an object with `kind`, `apiVersion` and `metadata` first, as upstream's types do, and the rest
+/// sorted. Equal objects give equal bytes, and [`crate::Splice::after`] finds its place in them at once.
+pub fn encode_object(object: &Map<String, Value>, out: &mut Vec<u8>) {
+    let leading = LEADING.iter().filter_map(|name| Some((*name, object.get(*name)?)));
+    let rest = object.iter().filter(|(name, _)| !LEADING.contains(&name.as_str()));
+    out.push(b'{');
+    for (n, (name, value)) in leading.chain(rest.map(|(name, value)| (name.as_str(), value))).enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write_string(name, out);
+        out.push(b':');
+        encode_into(value, out);
+    }
+    out.push(b'}');
 }
 
 /// A container that is being written.

@@ -6,7 +6,7 @@ mod parse;
 
 use serde_json::{Map, Value};
 
-pub use self::encode::{encode, encode_body, encode_into};
+pub use self::encode::{encode, encode_body, encode_into, encode_object};
 pub(crate) use self::{
     encode::{write_integer, write_string},
     literal::{number, unquote},
@@ -49,7 +49,7 @@ pub struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn root(&self) -> Field<'a> {
-        self.fields.map_or(Field::Any, Field::Of)
+        self.fields.map_or(Field::Any, Fields::root)
     }
 
     pub(crate) fn collects(&self) -> bool {

@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
 
     fn open_array(&mut self) -> Result<Option<Value>, DecodeError> {
         let element = match self.enter()? {
-            Field::Of(fields) => fields.items(),
+            Field::Of(fields, place) => fields.items(place),
             other => other,
         };
         self.skip_space();
@@ -147,7 +147,7 @@ impl<'a> Parser<'a> {
     fn begin_member(&mut self, name: String) {
         let Some(Frame::Object { members, key, fields, field }) = self.frames.last_mut() else { return };
         *field = match *fields {
-            Field::Of(fields) => fields.member(&name),
+            Field::Of(fields, place) => fields.member(place, &name),
             other => other,
         };
         let unknown = matches!(field, Field::Unknown);

@@ -170,6 +170,25 @@ impl Splice {
         Ok(Self { object: Part::of(&object), cut, form, runs: finding.runs })
     }
 
+    /// The place in an object that begins with this text, which ends with the brace that opens `metadata`;
+    /// `None` if it does not, or if a resource version stands there already. Finding it so costs a comparison, whatever
+    /// the size of the object: it is how objects are found that [`crate::encode_object`] wrote, which never have a
+    /// resource version in storage.
+    pub fn after(prefix: &[u8], stored: &[u8]) -> Option<Self> {
+        const METADATA: &[u8] = b"\"metadata\":{";
+        const FIELD: &[u8] = b"\"resourceVersion\"";
+        let end = stored.trim_ascii_end().len();
+        let rest = stored.get(..end)?.strip_prefix(prefix)?;
+        if !prefix.ends_with(METADATA) || end > u32::MAX as usize || rest.starts_with(FIELD) {
+            return None;
+        }
+        let cut = prefix.len()..prefix.len();
+        let form = if rest.first()? == &b'}' { Form::Only } else { Form::Before };
+        let members = prefix.len() - METADATA.len()..end - 1;
+        let runs = [Part::of(&members), Part::default(), Part::default()];
+        Some(Self { object: Part::of(&(0..end)), cut: Part::of(&cut), form, runs })
+    }
+
     /// Writes the object with this revision as its `metadata.resourceVersion`.
     ///
     /// # Panics
@@ -265,6 +284,41 @@ mod tests {
             r#"{"a":1,"kind":"K","metadata":{"resourceVersion":"42"},"apiVersion":"v1","z":{}}"#,
             r#"{"a":1,"metadata":{"resourceVersion":"42"},"z":{}}"#,
         );
+    }
+
+    #[test]
+    fn what_was_written_for_storage_is_found_by_its_beginning() {
+        let object = serde_json::json!({"data": {"a": "1"}, "apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}});
+        let mut stored = Vec::new();
+        crate::encode_object(object.as_object().expect("an object"), &mut stored);
+        assert_eq!(stored, br#"{"kind":"K","apiVersion":"v1","metadata":{"name":"n"},"data":{"a":"1"}}"#);
+        let prefix = br#"{"kind":"K","apiVersion":"v1","metadata":{"#;
+        let check = |stored: &[u8], keep: &str, omit: &str| {
+            let splice = Splice::after(prefix, stored).expect(keep);
+            for (fields, expected) in [(TypeFields::Keep, keep), (TypeFields::Omit, omit)] {
+                let mut out = Vec::new();
+                splice.write(stored, 42, fields, &mut out);
+                assert_eq!(String::from_utf8_lossy(&out), expected);
+            }
+        };
+        check(
+            &stored,
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"resourceVersion":"42","name":"n"},"data":{"a":"1"}}"#,
+            r#"{"metadata":{"resourceVersion":"42","name":"n"},"data":{"a":"1"}}"#,
+        );
+        check(
+            b"{\"kind\":\"K\",\"apiVersion\":\"v1\",\"metadata\":{}}\n",
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"resourceVersion":"42"}}"#,
+            r#"{"metadata":{"resourceVersion":"42"}}"#,
+        );
+        for other in [
+            r#"{"kind":"L","apiVersion":"v1","metadata":{"name":"n"}}"#,
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"resourceVersion":"1"}}"#,
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"#,
+            "",
+        ] {
+            assert_eq!(Splice::after(prefix, other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]
