@@ -37,7 +37,7 @@ impl<H: Handler + ?Sized> Handler for Arc<H> {
 }
 
 /// A plain-text answer in the form Go's `http.Error` and the health endpoints give it.
-pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
     let mut response = with_body(status, "text/plain; charset=utf-8", body.into());
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
@@ -45,13 +45,8 @@ pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response {
 
 /// An indented JSON answer, as upstream gives it for documents that people read.
 pub(crate) fn indented_json(value: &impl Serialize) -> Response {
-    json(StatusCode::OK, serde_json::to_vec_pretty(value))
-}
-
-/// A JSON answer from what a serializer made.
-pub(crate) fn json(status: StatusCode, encoded: serde_json::Result<Vec<u8>>) -> Response {
-    match encoded {
-        Ok(bytes) => with_body(status, "application/json", bytes.into()),
+    match serde_json::to_vec_pretty(value) {
+        Ok(bytes) => with_body(StatusCode::OK, "application/json", bytes.into()),
         Err(error) => {
             tracing::error!(%error, "An answer could not be encoded.");
             text(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be encoded\n")
@@ -59,9 +54,14 @@ pub(crate) fn json(status: StatusCode, encoded: serde_json::Result<Vec<u8>>) -> 
     }
 }
 
-fn with_body(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
-    let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
-    let mut response = Response::new(body);
+/// A body that is all there.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// An answer with a whole body.
+pub fn with_body(status: StatusCode, content_type: &'static str, body: Bytes) -> Response {
+    let mut response = Response::new(full(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response

@@ -10,23 +10,30 @@
 //!
 //! Start with [`Config`], then `chain.rs` for what happens to a request, then [`Server::run`].
 
+mod answer;
+mod body;
 mod chain;
 mod config;
 mod connection;
+mod context;
 mod filters;
 mod health;
 mod http;
 mod request_info;
 mod routes;
 mod server;
-mod status;
 #[cfg(feature = "test-client")]
 pub mod test_client;
+mod user;
 mod version;
 
+pub use answer::{Accept, respond_status};
+pub use body::{MAX_BODY_BYTES, read_body};
 pub use config::{CompletedConfig, Config, ConnectionLimits, Error, Shutdown};
+pub use context::{Deadline, RequestContext, ShutdownToken, WarningsHandle};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
-pub use http::{Body, BoxError, Handler, Request, Response};
+pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use server::{Drained, Server};
+pub use user::UserInfo;
 pub use version::Version;

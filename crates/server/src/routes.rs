@@ -1,14 +1,15 @@
 //! Which path is answered by what.
 
 use async_trait::async_trait;
+use concord_meta::Status;
 use http::{Method, StatusCode};
 use serde::Serialize;
 
 use crate::{
-    Version,
+    Accept, Version,
     health::HealthEndpoints,
     http::{Handler, Request, Response, indented_json, text},
-    status,
+    respond_status,
 };
 
 /// The innermost handler.
@@ -43,7 +44,7 @@ impl Handler for Routes {
             // Upstream answers the index and health to any method.
             "/" | "/index.html" => self.index(),
             "/version" | "/version/" if request.method() == Method::GET => indented_json(&self.version),
-            "/version" | "/version/" => status::method_not_allowed(),
+            "/version" | "/version/" => respond_status(&Status::method_not_allowed(), &Accept::of(&request)),
             path => match self.health.answer(path, request.uri().query().unwrap_or_default()).await {
                 Some(response) => response,
                 None => not_found(),
