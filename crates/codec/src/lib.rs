@@ -26,7 +26,8 @@ mod yaml;
 
 pub use error::DecodeError;
 pub use json::{
-    Decoded, Limits, Options, decode, depth_exceeds, encode, encode_body, encode_into, encode_object,
+    Decoded, Limits, Options, decode, decode_value, depth_exceeds, encode, encode_body, encode_into,
+    encode_object,
 };
 pub use list::{List, ListOrder};
 pub use negotiate::{

@@ -1,1 +1,43 @@
 //! Resources and what their verbs mean, on the log and without HTTP.
+//!
+//! A [`Resource`] is one served version of a kind; its [`Storage`] is shared by all versions of the kind.
+//! The [`Registry`] carries out the verbs: reads from snapshots of the replica, writes as transactions of
+//! the store. What is particular to a kind comes through [`Strategy`], what the server decides about a
+//! request beyond that through [`Admission`].
+//!
+//! Objects stay bytes wherever they are only passed on: an [`Item`] is a stored value with its revision, and
+//! [`Resource::write_object`] puts the revision in while copying. They are parsed for writes, for selectors
+//! and where a client asked for another version than the stored one.
+//!
+//! This crate knows no concrete resource, no HTTP, and never acknowledges what is not durable.
+
+mod admission;
+mod context;
+mod convert;
+mod encode;
+mod failure;
+mod frames;
+mod item;
+mod list;
+mod object;
+mod registry;
+mod resource;
+mod select;
+mod storage;
+mod strategy;
+mod watch;
+mod write;
+
+pub use admission::{Admission, Attributes, Operation};
+pub use context::{Context, UserInfo};
+pub use convert::{ConversionError, Converter, Renaming};
+pub use item::Item;
+pub use list::{ListRequest, Listing};
+pub use object::{Metadata, Object, metadata, metadata_mut};
+pub use registry::Registry;
+pub use resource::{Backing, Resource, ResourceNames, Scaling, Subresource, SubresourceKind, Verb, Virtual};
+pub use select::Selection;
+pub use storage::{ObjectName, Storage};
+pub use strategy::{DefaultDeletion, FieldPath, Part, Strategy};
+pub use watch::{Watch, WatchEnd, WatchEvent, WatchRequest};
+pub use write::{Body, DeleteOutcome, PatchRequest, UpdateRequest, Written, decode_as};

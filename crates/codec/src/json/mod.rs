@@ -97,6 +97,20 @@ pub fn decode(body: &[u8], options: &Options<'_>) -> Result<Decoded, DecodeError
     Err(DecodeError::NotAnObject { found })
 }
 
+/// Reads any JSON value, such as the list that a JSON patch is. Violations are not collected.
+///
+/// # Errors
+///
+/// As [`decode`], except that every kind of value is taken.
+pub fn decode_value(body: &[u8], limits: Limits) -> Result<Value, DecodeError> {
+    if body.len() > limits.max_bytes {
+        return Err(DecodeError::TooLarge { limit: limits.max_bytes });
+    }
+    let options = Options { limits, validation: FieldValidation::Ignore, fields: None };
+    let parsed = parse::Parser::new(body, &options).document()?;
+    parsed.number.map_or(Ok(parsed.value), Err)
+}
+
 /// Whether a value nests deeper than `limit` levels. What was decoded is within its limits; what was put
 /// together afterwards, such as by a patch that copies, may not be.
 pub fn depth_exceeds(value: &Value, limit: usize) -> bool {

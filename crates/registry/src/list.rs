@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use concord_meta::{
+    Status,
+    options::{ContinueToken, ListOptions, ReadAt},
+};
+use concord_replica::{Entry, Error, Snapshot};
+use concord_store::{KeyRange, Revision};
+
+use crate::{Registry, Selection, Storage, failure};
+
+/// How long a read waits for a revision that is not here yet, as upstream does.
+pub(crate) const WAIT_FOR_REVISION: Duration = Duration::from_secs(3);
+/// How long a read of the newest state waits for the store to say what that is.
+pub(crate) const WAIT_FOR_STORE: Duration = Duration::from_secs(10);
+
+/// A list that is asked for.
+#[derive(Clone, Copy)]
+pub struct ListRequest<'a> {
+    /// The namespace; `None` for all of them and for cluster-scoped resources.
+    pub namespace: Option<&'a str>,
+    /// Everything else.
+    pub options: &'a ListOptions,
+}
+
+/// The objects of a list, as they are stored.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// The objects, in the order of their keys.
+    pub entries: Vec<Entry>,
+    /// The revision of the whole list.
+    pub revision: Revision,
+    /// How to get the next page; empty if there is none.
+    pub continue_token: String,
+    /// How many objects follow this page, if that is known.
+    pub remaining_item_count: Option<u64>,
+}
+
+/// Where a list is read, and from which key on.
+struct Position {
+    snapshot: Snapshot,
+    start: Option<Bytes>,
+    limit: usize,
+}
+
+impl Registry {
+    /// The objects of a collection.
+    ///
+    /// # Errors
+    ///
+    /// 400 for a bad token or selector, 410 for a state that is gone, 504 for one that is not here yet.
+    pub async fn list(&self, storage: &Storage, request: ListRequest<'_>) -> Result<Listing, Status> {
+        let options = request.options;
+        let selection =
+            Selection::new(storage, request.namespace, &options.label_selector, &options.field_selector)?;
+        let position = self.position(storage, &selection, options).await?;
+        let mut range = selection.scope(storage).range();
+        if let Some(start) = position.start {
+            range = range.starting_at(start);
+        }
+        Ok(page(storage, &selection, &position.snapshot, &range, position.limit))
+    }
+
+    async fn position(
+        &self,
+        storage: &Storage,
+        selection: &Selection,
+        options: &ListOptions,
+    ) -> Result<Position, Status> {
+        let limit = usize::try_from(options.limit).unwrap_or_default();
+        let read_at = options.read_at()?;
+        if read_at == ReadAt::Continue {
+            let token = ContinueToken::decode(&options.continue_token)?;
+            return self.resume(storage, selection, token, limit).await;
+        }
+        let snapshot = self.snapshot(read_at).await?;
+        // Everything comes at once when any state will do: upstream's cache answers so.
+        let limit = if read_at == ReadAt::Any { 0 } else { limit };
+        Ok(Position { snapshot, start: None, limit })
+    }
+
+    /// The state that a read asks for.
+    pub(crate) async fn snapshot(&self, read_at: ReadAt) -> Result<Snapshot, Status> {
+        let snapshot = match read_at {
+            ReadAt::MostRecent | ReadAt::Continue => self.replica.consistent(WAIT_FOR_STORE).await,
+            ReadAt::Any => self.replica.newest(),
+            ReadAt::NotOlderThan(revision) => self.replica.not_older_than(revision, WAIT_FOR_REVISION).await,
+            ReadAt::Exact(revision) => {
+                let newer = self.replica.not_older_than(revision, WAIT_FOR_REVISION).await;
+                newer.and_then(|snapshot| snapshot.at(revision))
+            }
+        };
+        snapshot.map_err(|error| failure::read_failed(&error))
+    }
+
+    async fn resume(
+        &self,
+        storage: &Storage,
+        selection: &Selection,
+        token: ContinueToken,
+        limit: usize,
+    ) -> Result<Position, Status> {
+        let relative = token.start.strip_prefix('/').unwrap_or(&token.start);
+        let mut start = storage.key_prefix(selection.namespace()).to_vec();
+        start.extend_from_slice(relative.as_bytes());
+        let start = Some(Bytes::from(start));
+        let Some(revision) = token.revision else {
+            let snapshot = self.snapshot(ReadAt::MostRecent).await?;
+            return Ok(Position { snapshot, start, limit });
+        };
+        let newer = self.replica.not_older_than(revision, WAIT_FOR_REVISION).await;
+        match newer.and_then(|snapshot| snapshot.at(revision)) {
+            Ok(snapshot) => Ok(Position { snapshot, start, limit }),
+            Err(Error::Expired { .. }) => {
+                let token = ContinueToken { revision: None, start: token.start }.encode();
+                Err(Status::continue_expired(Some(&token)))
+            }
+            Err(error) => Err(failure::read_failed(&error)),
+        }
+    }
+}
+
+/// The entries of the range that are meant, up to the limit; 0 is none.
+fn page(
+    storage: &Storage,
+    selection: &Selection,
+    snapshot: &Snapshot,
+    range: &KeyRange,
+    limit: usize,
+) -> Listing {
+    let mut entries = snapshot.scan(range);
+    let mut meant = Vec::new();
+    let mut more = false;
+    for entry in entries.by_ref() {
+        if !selection.matches(storage, &entry.key, &entry.value) {
+            continue;
+        }
+        if limit > 0 && meant.len() == limit {
+            more = true;
+            break;
+        }
+        meant.push(entry.clone());
+    }
+    let mut listing = Listing {
+        entries: meant,
+        revision: snapshot.revision(),
+        continue_token: String::new(),
+        remaining_item_count: None,
+    };
+    if more {
+        // The one that was taken to see that there are more is one of them.
+        let rest = 1 + entries.count() as u64;
+        listing.remaining_item_count = selection.is_everything().then_some(rest);
+        listing.continue_token = next_token(storage, selection, &listing);
+    }
+    listing
+}
+
+fn next_token(storage: &Storage, selection: &Selection, listing: &Listing) -> String {
+    let Some(last) = listing.entries.last() else { return String::new() };
+    let prefix = storage.key_prefix(selection.namespace());
+    let relative = last.key.strip_prefix(prefix.as_ref()).unwrap_or_default();
+    // The first key that can follow the last one given out.
+    let start = format!("{}\0", String::from_utf8_lossy(relative));
+    ContinueToken { revision: Some(listing.revision), start }.encode()
+}

@@ -1,0 +1,47 @@
+use std::sync::Arc;
+
+use concord_meta::{Status, options::ReadAt};
+use concord_replica::Replica;
+use concord_store::Store;
+
+use crate::{Admission, Item, ObjectName, Storage};
+
+/// Carries out the verbs on the log.
+pub struct Registry {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) admission: Vec<Arc<dyn Admission>>,
+}
+
+impl Registry {
+    /// A registry that writes to the store and reads from its replica. Admission is asked in the order given.
+    pub fn new(store: Arc<dyn Store>, replica: Arc<Replica>, admission: Vec<Arc<dyn Admission>>) -> Self {
+        Self { store, replica, admission }
+    }
+
+    /// The replica the registry reads from.
+    pub fn replica(&self) -> &Arc<Replica> {
+        &self.replica
+    }
+
+    /// The store the registry writes to.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// One object.
+    ///
+    /// # Errors
+    ///
+    /// 404, 504 for a state that is not here yet.
+    pub async fn get(
+        &self,
+        storage: &Storage,
+        object: ObjectName<'_>,
+        read_at: ReadAt,
+    ) -> Result<Item, Status> {
+        let snapshot = self.snapshot(read_at).await?;
+        let entry = snapshot.get(&storage.key(object));
+        entry.map(Item::from).ok_or_else(|| Status::not_found(&storage.resource, object.name))
+    }
+}

@@ -1,0 +1,239 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use concord_codec::{ListOrder, PatchType};
+use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status};
+use concord_schema::Schema;
+
+use crate::{Context, Object, ObjectName, Registry, Storage, encode, frames::Frames};
+
+/// What the names around a resource are, as discovery lists them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResourceNames {
+    /// The resource, in the plural, as it stands in URLs.
+    pub plural: String,
+    /// One of them.
+    pub singular: String,
+    /// The kind of an object.
+    pub kind: String,
+    /// The kind of a list of them.
+    pub list_kind: String,
+    /// What kubectl takes for the plural too.
+    pub short_names: Vec<String>,
+    /// The groups of resources it is part of, such as `all`.
+    pub categories: Vec<String>,
+}
+
+/// What can be done to a resource. The order is that of their names, as discovery lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// POST to a collection, or to a subresource.
+    Create,
+    /// DELETE of an object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+    /// GET of an object.
+    Get,
+    /// GET of a collection.
+    List,
+    /// PATCH.
+    Patch,
+    /// PUT.
+    Update,
+    /// GET of a collection with `watch`.
+    Watch,
+}
+
+impl Verb {
+    /// Every verb.
+    pub const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Watch => "watch",
+        }
+    }
+
+    /// The verb of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.as_str() == name)
+    }
+}
+
+/// A resource in one of its versions, as it is served.
+pub struct Resource {
+    /// Group and version.
+    pub version: GroupVersion,
+    /// What it is called.
+    pub names: ResourceNames,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done, sorted.
+    pub verbs: Vec<Verb>,
+    /// Where the objects are.
+    pub backing: Backing,
+    /// The subresources, in the order of discovery.
+    pub subresources: Vec<Subresource>,
+    /// The order of fields in lists, and whether bodies must say what they are: built-in kinds have it typed.
+    pub order: ListOrder,
+    /// What to tell clients about every request, such as that the version is deprecated.
+    pub warning: Option<String>,
+    /// The hash of the storage version that discovery shows; empty for what is not stored.
+    pub storage_version_hash: String,
+    /// The frames of recent watch events.
+    pub frames: Frames,
+    prefix: Bytes,
+}
+
+/// Where the objects of a resource come from.
+pub enum Backing {
+    /// The log.
+    Stored(Arc<Storage>),
+    /// Nowhere: the answer is made up on the spot, as for reviews.
+    Virtual(Arc<dyn Virtual>),
+}
+
+/// A resource or subresource that stores nothing under its own name.
+#[async_trait]
+pub trait Virtual: Send + Sync + 'static {
+    /// The fields of the body it takes.
+    fn schema(&self) -> Arc<Schema>;
+
+    /// Answers a create. The body has been decoded and normalised.
+    async fn create(
+        &self,
+        registry: &Registry,
+        context: &Context,
+        object: ObjectName<'_>,
+        body: Object,
+    ) -> Result<Object, Status>;
+}
+
+/// A subresource.
+pub struct Subresource {
+    /// Its name in URLs.
+    pub name: String,
+    /// The kind it takes and gives.
+    pub kind: GroupVersionKind,
+    /// What can be done.
+    pub verbs: Vec<Verb>,
+    /// What it is.
+    pub behaviour: SubresourceKind,
+}
+
+/// What a subresource is.
+pub enum SubresourceKind {
+    /// The same object, through another door: status, finalize, approval.
+    Part,
+    /// How many replicas there are.
+    Scale(Scaling),
+    /// Something that is created, such as a token.
+    Virtual(Arc<dyn Virtual>),
+    /// A connection to something that has to be reached through the server; the text says why it cannot be.
+    Unreachable(&'static str),
+}
+
+/// Where an object keeps what `scale` shows, as the names of the members on the way.
+#[derive(Debug, Clone)]
+pub struct Scaling {
+    /// The number wanted.
+    pub spec_replicas: Vec<String>,
+    /// The number there is.
+    pub status_replicas: Vec<String>,
+    /// The selector: a label selector, or its text form.
+    pub selector: Option<Vec<String>>,
+    /// The fields of a Scale.
+    pub schema: Arc<Schema>,
+}
+
+impl Resource {
+    /// A resource with no subresources.
+    pub fn new(version: GroupVersion, names: ResourceNames, backing: Backing, verbs: Vec<Verb>) -> Self {
+        let namespaced = match &backing {
+            Backing::Stored(storage) => storage.namespaced,
+            Backing::Virtual(_) => false,
+        };
+        let prefix = encode::stored_prefix(&names.kind, &version.to_string());
+        Self {
+            version,
+            names,
+            namespaced,
+            verbs,
+            backing,
+            subresources: Vec::new(),
+            order: ListOrder::Typed,
+            warning: None,
+            storage_version_hash: String::new(),
+            frames: Frames::default(),
+            prefix,
+        }
+    }
+
+    /// The kind in this version.
+    pub fn kind(&self) -> GroupVersionKind {
+        self.version.with_kind(&self.names.kind)
+    }
+
+    /// Group and plural, as errors name it.
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(self.version.group.clone(), self.names.plural.clone())
+    }
+
+    /// Whether a verb is served.
+    pub fn allows(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
+    }
+
+    /// The subresource of that name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// The storage, if objects are stored.
+    pub fn storage(&self) -> Option<&Arc<Storage>> {
+        match &self.backing {
+            Backing::Stored(storage) => Some(storage),
+            Backing::Virtual(_) => None,
+        }
+    }
+
+    /// The fields of an object in this version.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        match &self.backing {
+            Backing::Stored(storage) => storage.schema(&self.version.to_string()).cloned(),
+            Backing::Virtual(of) => Some(of.schema()),
+        }
+    }
+
+    /// The kinds of patches it takes.
+    pub fn patch_types(&self) -> &'static [PatchType] {
+        match self.order {
+            ListOrder::Typed => PatchType::BUILT_IN,
+            ListOrder::Sorted => PatchType::CUSTOM,
+        }
+    }
+
+    /// What stored objects of this very version begin with.
+    pub(crate) fn stored_prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+}

@@ -1,0 +1,125 @@
+//! Writes that are decided on a state and committed only if it still holds.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use concord_meta::{Status, options::ReadAt};
+use concord_replica::{Entry, Snapshot};
+use concord_store::{Compare, Error, Revision, Txn};
+
+use crate::{Attributes, Registry, Storage, failure, list::WAIT_FOR_STORE};
+
+/// How long one request goes on trying, as upstream's.
+const PATIENCE: Duration = Duration::from_secs(34);
+
+/// What a state was found to call for.
+pub(super) enum Decision {
+    /// The object is to be this.
+    Put(Bytes),
+    /// The object is to go away.
+    Delete,
+}
+
+/// The state a decision is made on.
+pub(super) struct Live {
+    pub(super) snapshot: Snapshot,
+    pub(super) entry: Option<Entry>,
+}
+
+/// The attempts of one request to change one key.
+///
+/// The first decision is made on what the replica has, which costs nothing and is almost always the newest state. If
+/// it turns out that it was not, or if the decision is a refusal, the next one is made on a state that is certainly
+/// as new as the request: nobody is refused for what is no longer so.
+pub(super) struct Attempts<'a> {
+    registry: &'a Registry,
+    storage: &'a Storage,
+    key: Bytes,
+    fresh: bool,
+    started: Instant,
+}
+
+impl<'a> Attempts<'a> {
+    pub(super) fn new(registry: &'a Registry, storage: &'a Storage, key: Bytes) -> Self {
+        Self { registry, storage, key, fresh: false, started: Instant::now() }
+    }
+
+    pub(super) fn key(&self) -> &Bytes {
+        &self.key
+    }
+
+    /// The state to decide on.
+    pub(super) async fn live(&self) -> Result<Live, Status> {
+        let snapshot = self.registry.write_state(self.fresh).await?;
+        let entry = snapshot.get(&self.key).cloned();
+        Ok(Live { snapshot, entry })
+    }
+
+    /// Whether to try again after this refusal.
+    pub(super) fn refused(&mut self, status: Status) -> Result<(), Status> {
+        if self.fresh {
+            return Err(status);
+        }
+        self.fresh = true;
+        Ok(())
+    }
+
+    /// Commits a decision made on `entry`. `None` if the state has changed: decide again.
+    pub(super) async fn commit(
+        &mut self,
+        entry: Option<&Entry>,
+        decision: Decision,
+        guards: Vec<Compare>,
+    ) -> Result<Option<Revision>, Status> {
+        let key = self.key.clone();
+        let condition = match entry {
+            Some(entry) => Compare::mod_revision(key.clone(), entry.mod_revision),
+            None => Compare::absent(key.clone()),
+        };
+        let mut txn = Txn::new().compare(condition);
+        txn.compares.extend(guards);
+        let txn = match (decision, self.storage.strategy.time_to_live()) {
+            (Decision::Put(value), None) => txn.put(key, value),
+            (Decision::Put(value), Some(ttl)) => txn.put_with_ttl(key, value, ttl),
+            (Decision::Delete, _) => txn.delete(key),
+        };
+        match self.registry.store.transact(txn).await {
+            Ok(committed) => Ok(Some(committed.revision)),
+            Err(Error::CompareFailed(_)) if self.started.elapsed() < PATIENCE => {
+                self.fresh = true;
+                Ok(None)
+            }
+            Err(Error::CompareFailed(_)) => Err(Status::request_timeout()),
+            Err(error) => Err(failure::store_failed(&error)),
+        }
+    }
+}
+
+impl Registry {
+    /// A state to decide a write on: certainly as new as the request, or just what is at hand.
+    pub(super) async fn write_state(&self, fresh: bool) -> Result<Snapshot, Status> {
+        match fresh {
+            true => self.snapshot(ReadAt::MostRecent).await,
+            false => match self.replica.newest() {
+                Ok(snapshot) => Ok(snapshot),
+                Err(_) => {
+                    let loaded = self.replica.consistent(WAIT_FOR_STORE).await;
+                    loaded.map_err(|error| failure::read_failed(&error))
+                }
+            },
+        }
+    }
+
+    /// What admission wants to be true when a write commits that is decided on this state.
+    pub(super) fn guards(
+        &self,
+        attributes: &Attributes<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Compare>, Status> {
+        let mut compares = Vec::new();
+        for admission in &self.admission {
+            compares.extend(admission.guard(attributes, snapshot)?);
+        }
+        Ok(compares)
+    }
+}

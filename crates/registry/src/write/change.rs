@@ -1,0 +1,198 @@
+//! What a request makes of an object, in the version of the request.
+
+use concord_codec::{FieldValidation, strict_decoding_error};
+use concord_merge::{
+    Answer, JsonPatch,
+    apply::{ApplyError, ApplyRequest, FieldManager, Versions, ignore_timestamps},
+    merge_patch,
+    strategic::strategic_merge,
+};
+use concord_meta::{CauseType, GroupKind, Status, StatusCause, field};
+use concord_schema::Place;
+use serde_json::Value;
+
+use super::{managed::field_manager, update::Edit};
+use crate::{Context, Object, metadata};
+
+/// The most levels an object may have: what bodies are limited to holds for what patches make, too.
+const MAX_DEPTH: usize = 500;
+
+/// How an object is to be changed.
+pub(super) enum Change<'a> {
+    /// It is to be this.
+    Replace(Value),
+    /// By a list of operations.
+    Json(JsonPatch, FieldValidation),
+    /// By an object that is laid over it.
+    Merge(Value, FieldValidation),
+    /// By an object that is laid over it, lists by their keys.
+    Strategic(Value, FieldValidation),
+    /// By what somebody wants it to be.
+    Apply {
+        /// That.
+        config: Value,
+        /// Whether to take what others own.
+        force: bool,
+    },
+    /// By writing a number to a place, on behalf of `scale`.
+    Set(&'a (dyn Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync)),
+}
+
+impl Change<'_> {
+    /// Whether an object that does not exist comes to be by this.
+    pub(super) fn creates(&self) -> bool {
+        matches!(self, Self::Apply { .. })
+    }
+
+    /// The changed object, with the record of who owns what.
+    pub(super) fn make(&self, edit: &Edit<'_>, live: Option<&Value>) -> Result<Object, Status> {
+        let new = match self {
+            Self::Replace(new) => owned(edit, live, new.clone()),
+            Self::Set(set) => set(live)?,
+            Self::Apply { config, force } => apply(edit, live, config, *force)?,
+            Self::Json(patch, validation) => {
+                let patched = patch.apply(existing(edit, live)?);
+                let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
+                owned(edit, live, typed(edit, patched, *validation)?)
+            }
+            Self::Merge(patch, validation) => {
+                let patched = merge_patch(existing(edit, live)?, patch);
+                let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
+                owned(edit, live, typed(edit, patched, *validation)?)
+            }
+            Self::Strategic(patch, validation) => {
+                let patched = strategic(edit, existing(edit, live)?, patch)?;
+                owned(edit, live, typed(edit, patched, *validation)?)
+            }
+        };
+        match live.map_or_else(|| new.clone(), |live| ignore_timestamps(live, new.clone())) {
+            Value::Object(object) => Ok(object),
+            _ => Err(Status::unprocessable_patch()),
+        }
+    }
+}
+
+impl Change<'_> {
+    /// What the change makes of something that is not stored itself, such as a Scale. Neither defaults nor the schema of
+    /// a resource are applied.
+    pub(super) fn make_with<V: Versions<Type = Place>>(
+        &self,
+        manager: &FieldManager<V>,
+        context: &Context,
+        live: &Value,
+    ) -> Result<Value, Status> {
+        let api_version = manager.kind.group_version().to_string();
+        let new = match self {
+            Self::Replace(new) => new.clone(),
+            Self::Set(set) => return set(Some(live)),
+            Self::Apply { config, force } => {
+                let request =
+                    ApplyRequest { config, manager: &context.manager, force: *force, now: context.now };
+                return manager.apply(Some(live), request).map_err(|error| apply_refused(&error));
+            }
+            Self::Json(patch, _) => {
+                patch.apply(live.clone()).map_err(|error| refused(error.answer(), error.message()))?
+            }
+            Self::Merge(patch, _) => {
+                merge_patch(live.clone(), patch).map_err(|error| refused(error.answer(), error.message()))?
+            }
+            Self::Strategic(patch, _) => {
+                let Some(place) = manager.versions.type_of(&api_version) else {
+                    return Err(Status::unprocessable_patch());
+                };
+                strategic_merge(live.clone(), patch.clone(), &place)
+                    .map_err(|error| refused(error.answer(), error.message()))?
+            }
+        };
+        Ok(manager.update(Some(live), new, &context.manager, context.now))
+    }
+}
+
+fn existing(edit: &Edit<'_>, live: Option<&Value>) -> Result<Value, Status> {
+    live.cloned().ok_or_else(|| Status::not_found(&edit.storage.resource, edit.name.name))
+}
+
+/// The new object with the record of owners that follows from what changed.
+fn owned(edit: &Edit<'_>, live: Option<&Value>, new: Value) -> Value {
+    let manager = field_manager(edit.resource, edit.storage, edit.part);
+    manager.update(live, new, &edit.context.manager, edit.context.now)
+}
+
+fn strategic(edit: &Edit<'_>, live: Value, patch: &Value) -> Result<Value, Status> {
+    let Some(schema) = edit.resource.schema() else {
+        return Err(Status::unsupported_media_type(&[
+            "application/json-patch+json",
+            "application/merge-patch+json",
+        ]));
+    };
+    strategic_merge(live, patch.clone(), schema.patch_schema())
+        .map_err(|error| refused(error.answer(), error.message()))
+}
+
+fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+    let uid = config.as_object().map_or("", |config| metadata(config).uid());
+    if live.is_none() && !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(Status::conflict(&edit.storage.resource, edit.name.name, why));
+    }
+    let manager = field_manager(edit.resource, edit.storage, edit.part);
+    let context = edit.context;
+    let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
+    let applied = manager.apply(live, request).map_err(|error| apply_refused(&error))?;
+    typed(edit, applied, FieldValidation::Ignore)
+}
+
+/// Brings what a patch made into the form of its kind, with defaults.
+fn typed(edit: &Edit<'_>, patched: Value, validation: FieldValidation) -> Result<Value, Status> {
+    if concord_codec::depth_exceeds(&patched, MAX_DEPTH) {
+        return Err(Status::unprocessable_patch());
+    }
+    let Value::Object(mut object) = patched else { return Err(Status::unprocessable_patch()) };
+    let Some(schema) = edit.resource.schema() else { return Ok(Value::Object(object)) };
+    let text =
+        || String::from_utf8_lossy(&concord_codec::encode(&Value::Object(object.clone()))).into_owned();
+    let before = text();
+    let unknown =
+        schema.normalize_strict(&mut object).map_err(|error| bad_patch(&before, &error.to_string()))?;
+    if validation == FieldValidation::Strict && !unknown.is_empty() {
+        return Err(bad_patch(&before, &strict_decoding_error(&unknown)));
+    }
+    if validation == FieldValidation::Warn {
+        unknown.iter().flat_map(concord_codec::Violation::warnings).for_each(|text| edit.context.warn(&text));
+    }
+    let kind = edit.resource.kind();
+    object.insert("kind".to_owned(), kind.kind.as_str().into());
+    object.insert("apiVersion".to_owned(), kind.group_version().to_string().into());
+    edit.resource.apply_defaults(&mut object);
+    Ok(Value::Object(object))
+}
+
+/// 422 about the patch itself.
+pub(super) fn bad_patch(patch: &str, why: &str) -> Status {
+    let error = field::Error::invalid(&field::Path::new("patch"), patch, why.to_owned());
+    Status::invalid(&GroupKind::new("", ""), "", &[error])
+}
+
+pub(super) fn refused(answer: Answer, message: String) -> Status {
+    match answer {
+        Answer::BadRequest => Status::bad_request(message),
+        Answer::RequestEntityTooLarge => {
+            let text = message.strip_prefix("Request entity too large: ").unwrap_or(&message);
+            Status::request_entity_too_large(text)
+        }
+        Answer::Invalid => Status::unprocessable_patch(),
+        Answer::Conflict | Answer::Untyped => Status::untyped(message),
+    }
+}
+
+fn apply_refused(error: &ApplyError) -> Status {
+    let ApplyError::Conflicts(conflicts) = error else { return refused(error.answer(), error.message()) };
+    let causes = conflicts.causes().into_iter().map(|cause| StatusCause {
+        reason: CauseType::FIELD_MANAGER_CONFLICT,
+        message: cause.message,
+        field: cause.field,
+    });
+    Status::apply_conflict(causes.collect(), error.message())
+}

@@ -1,0 +1,199 @@
+use bytes::Bytes;
+use concord_meta::{
+    Status, field,
+    objectmeta::{self, Scope},
+};
+use serde_json::Value;
+
+use super::{
+    attempt::{Attempts, Decision},
+    managed::field_manager,
+    system,
+};
+use crate::{
+    Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
+    encode::{stored_bytes, stored_object},
+    metadata,
+    object::members,
+};
+
+/// How often a name is generated before the client is told that none was free.
+const GENERATED_NAMES: usize = 8;
+
+impl Registry {
+    /// Stores a new object, which has been decoded. The answer is what is stored, or would be.
+    ///
+    /// # Errors
+    ///
+    /// Every refusal of a create, as a Status.
+    pub async fn create(
+        &self,
+        context: &Context,
+        resource: &Resource,
+        namespace: &str,
+        mut object: Object,
+    ) -> Result<Item, Status> {
+        let storage = stored(resource)?;
+        system::begin_create(&mut object)?;
+        system::place(&mut object, resource, namespace)?;
+        system::dedup_owners(&mut object, context, false);
+        let manager = field_manager(resource, storage, Part::Main);
+        let object = manager.update(None, Value::Object(object), &context.manager, context.now);
+        let Value::Object(object) = object else { return Err(Status::internal_error("not an object")) };
+        let mut attempt = 1;
+        loop {
+            let mut object = object.clone();
+            let generated = system::generate_name(&mut object);
+            match self.create_named(context, resource, storage, namespace, object).await {
+                Err(status) if generated && is_already_exists(&status) => {
+                    if attempt == GENERATED_NAMES {
+                        let name = status.details.map(|details| details.name).unwrap_or_default();
+                        return Err(Status::generate_name_conflict(&storage.resource, &name));
+                    }
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn create_named(
+        &self,
+        context: &Context,
+        resource: &Resource,
+        storage: &Storage,
+        namespace: &str,
+        mut object: Object,
+    ) -> Result<Item, Status> {
+        let name = metadata(&object).name().to_owned();
+        let attributes = Attributes {
+            context,
+            resource,
+            subresource: "",
+            namespace,
+            name: &name,
+            operation: Operation::Create,
+            old: None,
+        };
+        // What the namespace is comes before what the object is.
+        self.check_guards(&attributes).await?;
+        self.admit(&attributes, &mut object).await?;
+        system::dedup_owners(&mut object, context, true);
+        let value = self.complete_create(&attributes, storage, object).await?;
+        let key = storage.key(ObjectName { namespace, name: &name });
+        self.insert(&attributes, storage, key, value).await
+    }
+
+    /// Brings an admitted object into the form in which it is stored.
+    pub(super) async fn complete_create(
+        &self,
+        attributes: &Attributes<'_>,
+        storage: &Storage,
+        mut object: Object,
+    ) -> Result<Bytes, Status> {
+        let context = attributes.context;
+        to_storage(storage, &mut object)?;
+        system::identify(&mut object, context.now);
+        storage.strategy.prepare_for_create(context, &mut object);
+        let errors = validate(context, storage, &object);
+        if !errors.is_empty() {
+            return Err(Status::invalid(&storage.group_kind(), metadata(&object).name(), &errors));
+        }
+        for warning in storage.strategy.warnings(context, &object, None) {
+            context.warn(&warning);
+        }
+        self.validate_admission(attributes, Some(&object)).await?;
+        Ok(stored_bytes(&mut object))
+    }
+
+    async fn insert(
+        &self,
+        attributes: &Attributes<'_>,
+        storage: &Storage,
+        key: Bytes,
+        value: Bytes,
+    ) -> Result<Item, Status> {
+        let mut attempts = Attempts::new(self, storage, key);
+        loop {
+            let live = attempts.live().await?;
+            let decided = self.guards(attributes, &live.snapshot).and_then(|guards| match &live.entry {
+                Some(entry) => Err(already_exists(storage, attributes.name, &entry.value)),
+                None => Ok(guards),
+            });
+            let guards = match decided {
+                Ok(guards) => guards,
+                Err(status) => {
+                    attempts.refused(status)?;
+                    continue;
+                }
+            };
+            if attributes.context.dry_run {
+                return Ok(Item { key: Bytes::new(), value, revision: None });
+            }
+            if let Some(revision) = attempts.commit(None, Decision::Put(value.clone()), guards).await? {
+                return Ok(Item { key: attempts.key().clone(), value, revision: Some(revision) });
+            }
+        }
+    }
+
+    pub(super) async fn check_guards(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        let at_hand = self.write_state(false).await?;
+        if self.guards(attributes, &at_hand).is_err() {
+            let fresh = self.write_state(true).await?;
+            self.guards(attributes, &fresh)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn admit(&self, attributes: &Attributes<'_>, object: &mut Object) -> Result<(), Status> {
+        for admission in &self.admission {
+            admission.admit(attributes, Some(object)).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn validate_admission(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<(), Status> {
+        for admission in &self.admission {
+            admission.validate(attributes, object).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The storage of a resource whose objects are stored.
+pub(super) fn stored(resource: &Resource) -> Result<&Storage, Status> {
+    resource.storage().map(AsRef::as_ref).ok_or_else(Status::method_not_allowed)
+}
+
+/// Turns an object into the storage version.
+pub(super) fn to_storage(storage: &Storage, object: &mut Object) -> Result<(), Status> {
+    let version = storage.version.to_string();
+    if object.get("apiVersion").and_then(Value::as_str) == Some(&version) {
+        return Ok(());
+    }
+    storage.converter.convert(object, &storage.version).map_err(|error| Status::internal_error(error.0))
+}
+
+fn validate(context: &Context, storage: &Storage, object: &Object) -> Vec<field::Error> {
+    let scope = if storage.namespaced { Scope::Namespaced } else { Scope::Cluster };
+    let path = field::Path::new("metadata");
+    let mut errors = objectmeta::validate_create(members(object), scope, storage.strategy.name_rule(), &path);
+    errors.extend(storage.strategy.validate_create(context, object));
+    errors
+}
+
+fn is_already_exists(status: &Status) -> bool {
+    status.reason == concord_meta::Reason::ALREADY_EXISTS
+}
+
+fn already_exists(storage: &Storage, name: &str, value: &Bytes) -> Status {
+    let terminating = stored_object(value).is_ok_and(|object| metadata(&object).is_terminating());
+    match terminating {
+        true => Status::being_deleted(&storage.resource, name),
+        false => Status::already_exists(&storage.resource, name),
+    }
+}

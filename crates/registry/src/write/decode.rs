@@ -1,0 +1,157 @@
+//! Bodies to objects.
+
+use concord_codec::{
+    DecodeError, Decoded, FieldValidation, ListOrder, MediaType, Options, TypeMeta, Violation, bad_object,
+    decode, decode_yaml, missing_api_version, missing_kind, strict_decoding_error, type_meta,
+};
+use concord_meta::{GroupVersionKind, Status};
+use concord_schema::Schema;
+use serde_json::Value;
+
+use crate::{Context, Object, Resource};
+
+/// A body that is to become an object.
+#[derive(Clone, Copy)]
+pub struct Body<'a> {
+    /// What was sent.
+    pub bytes: &'a [u8],
+    /// In which form.
+    pub media_type: MediaType,
+    /// What is done about unknown and duplicate fields.
+    pub validation: FieldValidation,
+}
+
+impl Resource {
+    /// The object in a body: of the kind of this resource, with nothing in it that the kind does not have, in the form
+    /// in which it would be encoded, and with defaults.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is none, 413 when it is too long.
+    pub fn decode(&self, body: Body<'_>, context: &Context) -> Result<Object, Status> {
+        let Some(schema) = self.schema() else {
+            return Err(Status::internal_error(format!("no schema for {}", self.kind())));
+        };
+        if self.order == ListOrder::Sorted {
+            self.demand_type_meta(body)?;
+        }
+        let mut object = decode_as(&schema, &self.kind(), body, context)?;
+        self.apply_defaults(&mut object);
+        Ok(object)
+    }
+
+    /// Fills in what clients may leave out.
+    pub(crate) fn apply_defaults(&self, object: &mut Object) {
+        if let Some(storage) = self.storage() {
+            storage.strategy.default(&self.version.to_string(), object);
+        }
+    }
+
+    /// Custom resources must say what they are.
+    fn demand_type_meta(&self, body: Body<'_>) -> Result<(), Status> {
+        let options = Options { validation: FieldValidation::Ignore, ..Options::default() };
+        let Ok(decoded) = read(body, &options) else { return Ok(()) };
+        let Ok(seen) = type_meta(&decoded.object) else { return Ok(()) };
+        if seen.kind.is_empty() {
+            return Err(Status::bad_request(missing_kind(body.bytes)));
+        }
+        if seen.version.is_empty() {
+            return Err(Status::bad_request(missing_api_version(body.bytes)));
+        }
+        Ok(())
+    }
+}
+
+/// The object in a body that is to be of this kind. Without defaults, and without a check of its metadata.
+///
+/// # Errors
+///
+/// 400 when it is none, 413 when it is too long.
+pub fn decode_as(
+    schema: &Schema,
+    kind: &GroupVersionKind,
+    body: Body<'_>,
+    context: &Context,
+) -> Result<Object, Status> {
+    let options =
+        Options { validation: body.validation, fields: Some(schema.fields()), ..Options::default() };
+    let mut decoded = read(body, &options).map_err(|error| undecodable(&error, kind, body.bytes))?;
+    let seen = type_meta(&decoded.object).map_err(|error| undecodable(&error, kind, body.bytes))?;
+    check_kind(&seen, kind)?;
+    finish(&mut decoded.object, schema, kind)?;
+    report(&decoded.violations, body.validation, kind, context)?;
+    Ok(decoded.object)
+}
+
+/// Gives an object the form it has when it is encoded, with its kind and version.
+pub(crate) fn finish(object: &mut Object, schema: &Schema, kind: &GroupVersionKind) -> Result<(), Status> {
+    schema.normalize(object).map_err(|error| Status::unfit(kind, &kind.kind, error))?;
+    object.insert("kind".to_owned(), Value::from(kind.kind.as_str()));
+    object.insert("apiVersion".to_owned(), Value::from(kind.group_version().to_string()));
+    Ok(())
+}
+
+fn read(body: Body<'_>, options: &Options<'_>) -> Result<Decoded, DecodeError> {
+    match body.media_type {
+        MediaType::Yaml => decode_yaml(body.bytes, options),
+        MediaType::Json | MediaType::Protobuf => decode(body.bytes, options),
+    }
+}
+
+fn undecodable(error: &DecodeError, kind: &GroupVersionKind, body: &[u8]) -> Status {
+    if matches!(error, DecodeError::TooLarge { .. }) {
+        return Status::body_too_large();
+    }
+    // Upstream knows what the object says it is only once it could be read that far.
+    let seen = TypeMeta { group: kind.group.clone(), version: kind.version.clone(), kind: kind.kind.clone() };
+    Status::bad_request(bad_object(error, &seen, &kind.kind, body))
+}
+
+/// Refuses an object of another kind. What the object does not say is taken from the endpoint.
+fn check_kind(seen: &TypeMeta, kind: &GroupVersionKind) -> Result<(), Status> {
+    let says_version = !seen.version.is_empty() || !seen.group.is_empty();
+    let same_version = !says_version || (seen.group == kind.group && seen.version == kind.version);
+    let same_kind = seen.kind.is_empty() || seen.kind == kind.kind;
+    if same_version && same_kind {
+        return Ok(());
+    }
+    let (group, version) = match says_version {
+        true => (seen.group.as_str(), seen.version.as_str()),
+        false => (kind.group.as_str(), kind.version.as_str()),
+    };
+    let name = if seen.kind.is_empty() { &kind.kind } else { &seen.kind };
+    let body = GroupVersionKind::new(group, version, name.as_str());
+    let why = if same_kind {
+        format!(
+            "no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+            concord_meta::go::quote(name),
+            concord_meta::go::quote(&body.group_version().to_string()),
+        )
+    } else {
+        let package = match kind.group.split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        format!("converting ({version}.{name}) to ({package}.{}): unknown conversion", kind.kind)
+    };
+    Err(Status::unfit(&body, &kind.kind, why))
+}
+
+/// Refuses what strict decoding found, or warns of it.
+fn report(
+    violations: &[Violation],
+    validation: FieldValidation,
+    kind: &GroupVersionKind,
+    context: &Context,
+) -> Result<(), Status> {
+    if violations.is_empty() {
+        return Ok(());
+    }
+    if validation == FieldValidation::Strict {
+        return Err(Status::unfit(kind, &kind.kind, strict_decoding_error(violations)));
+    }
+    for violation in violations {
+        violation.warnings().iter().for_each(|warning| context.warn(warning));
+    }
+    Ok(())
+}

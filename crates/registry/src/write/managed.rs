@@ -1,0 +1,60 @@
+//! Who owns which field, by the schema of the kind.
+
+use concord_merge::apply::{ConvertError, FieldManager, Versions};
+use concord_meta::GroupVersion;
+use concord_schema::Place;
+use serde_json::Value;
+
+use crate::{Part, Resource, Storage};
+
+/// A kind in all its versions.
+#[derive(Clone, Copy)]
+pub(super) struct KindVersions<'a> {
+    resource: &'a Resource,
+    storage: &'a Storage,
+}
+
+impl Versions for KindVersions<'_> {
+    type Type = Place;
+
+    fn type_of(&self, api_version: &str) -> Option<Place> {
+        self.storage.schema(api_version).map(|schema| schema.place().clone())
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        let version: GroupVersion = api_version.parse().map_err(|_| ConvertError::MissingVersion)?;
+        if self.storage.schema(api_version).is_none() {
+            return Err(ConvertError::MissingVersion);
+        }
+        let Value::Object(mut object) = object.clone() else {
+            return Err(ConvertError::Failed("not an object".to_owned()));
+        };
+        self.storage
+            .converter
+            .convert(&mut object, &version)
+            .map_err(|error| ConvertError::Failed(error.0))?;
+        Ok(Value::Object(object))
+    }
+
+    fn empty(&self) -> Value {
+        let version = self.resource.version.to_string();
+        match self.storage.schema(&version) {
+            Some(schema) => schema.empty(&self.resource.names.kind, &version),
+            None => Value::Null,
+        }
+    }
+}
+
+/// The record of owners for one door of a resource.
+pub(super) fn field_manager<'a>(
+    resource: &'a Resource,
+    storage: &'a Storage,
+    part: Part<'_>,
+) -> FieldManager<KindVersions<'a>> {
+    FieldManager {
+        kind: resource.kind(),
+        subresource: part.subresource().to_owned(),
+        versions: KindVersions { resource, storage },
+        reset_fields: storage.strategy.reset_fields(part),
+    }
+}
