@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use concord_meta::Status;
 use concord_replica::Snapshot;
-use concord_store::Compare;
+use concord_store::{Compare, Write};
 
 use crate::{Context, Object, Resource};
 
@@ -55,9 +55,37 @@ pub trait Admission: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What must still hold when the write is committed, given the state it is decided on. The comparisons become
-    /// part of the transaction, so a decision made here cannot be overtaken.
-    fn guard(&self, _attributes: &Attributes<'_>, _snapshot: &Snapshot) -> Result<Vec<Compare>, Status> {
-        Ok(Vec::new())
+    /// What must still hold when the write is committed, given the state it is decided on, and what is to be written along
+    /// with it. Both become part of the transaction, so a decision made here cannot be overtaken and happens with
+    /// the write or not at all. `object` is what is to be stored; `None` for deletes, and while it is not yet complete.
+    ///
+    /// Called with a state that may be a little old first; a refusal counts only on one that is not.
+    ///
+    /// # Errors
+    ///
+    /// Why the write cannot be.
+    fn guard(
+        &self,
+        _attributes: &Attributes<'_>,
+        _object: Option<&Object>,
+        _snapshot: &Snapshot,
+    ) -> Result<Guard, Status> {
+        Ok(Guard::default())
+    }
+}
+
+/// What admission adds to the transaction of a write.
+#[derive(Debug, Clone, Default)]
+pub struct Guard {
+    /// What must hold.
+    pub compares: Vec<Compare>,
+    /// What happens along with it.
+    pub writes: Vec<Write>,
+}
+
+impl Guard {
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.compares.extend(other.compares);
+        self.writes.extend(other.writes);
     }
 }

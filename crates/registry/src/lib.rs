@@ -28,14 +28,16 @@ mod strategy;
 mod watch;
 mod write;
 
-pub use admission::{Admission, Attributes, Operation};
+pub use admission::{Admission, Attributes, Guard, Operation};
 pub use context::{Context, UserInfo};
 pub use convert::{ConversionError, Converter, Renaming};
 pub use item::Item;
 pub use list::{ListRequest, Listing};
 pub use object::{Metadata, Object, metadata, metadata_mut};
 pub use registry::Registry;
-pub use resource::{Backing, Resource, ResourceNames, Scaling, Subresource, SubresourceKind, Verb, Virtual};
+pub use resource::{
+    Backing, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind, Verb, Virtual,
+};
 pub use select::Selection;
 pub use storage::{ObjectName, Storage};
 pub use strategy::{DefaultDeletion, FieldPath, Part, Strategy};

@@ -79,6 +79,15 @@ impl Verb {
     }
 }
 
+/// The resources that are served at the moment.
+pub trait Resources: Send + Sync + 'static {
+    /// The resource of that plural in a group and version.
+    fn find(&self, version: &GroupVersion, plural: &str) -> Option<Arc<Resource>>;
+
+    /// All of them, in the order of discovery.
+    fn all(&self) -> Vec<Arc<Resource>>;
+}
+
 /// A resource in one of its versions, as it is served.
 pub struct Resource {
     /// Group and version.

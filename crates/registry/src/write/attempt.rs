@@ -7,7 +7,7 @@ use concord_meta::{Status, options::ReadAt};
 use concord_replica::{Entry, Snapshot};
 use concord_store::{Compare, Error, Revision, Txn};
 
-use crate::{Attributes, Registry, Storage, failure, list::WAIT_FOR_STORE};
+use crate::{Attributes, Guard, Object, Registry, Storage, failure, list::WAIT_FOR_STORE};
 
 /// How long one request goes on trying, as upstream's.
 const PATIENCE: Duration = Duration::from_secs(34);
@@ -69,7 +69,7 @@ impl<'a> Attempts<'a> {
         &mut self,
         entry: Option<&Entry>,
         decision: Decision,
-        guards: Vec<Compare>,
+        guard: Guard,
     ) -> Result<Option<Revision>, Status> {
         let key = self.key.clone();
         let condition = match entry {
@@ -77,7 +77,8 @@ impl<'a> Attempts<'a> {
             None => Compare::absent(key.clone()),
         };
         let mut txn = Txn::new().compare(condition);
-        txn.compares.extend(guards);
+        txn.compares.extend(guard.compares);
+        txn.writes.extend(guard.writes);
         let txn = match (decision, self.storage.strategy.time_to_live()) {
             (Decision::Put(value), None) => txn.put(key, value),
             (Decision::Put(value), Some(ttl)) => txn.put_with_ttl(key, value, ttl),
@@ -110,16 +111,17 @@ impl Registry {
         }
     }
 
-    /// What admission wants to be true when a write commits that is decided on this state.
-    pub(super) fn guards(
+    /// What admission adds to a write that is decided on this state.
+    pub(super) fn guard(
         &self,
         attributes: &Attributes<'_>,
+        object: Option<&Object>,
         snapshot: &Snapshot,
-    ) -> Result<Vec<Compare>, Status> {
-        let mut compares = Vec::new();
+    ) -> Result<Guard, Status> {
+        let mut all = Guard::default();
         for admission in &self.admission {
-            compares.extend(admission.guard(attributes, snapshot)?);
+            all.extend(admission.guard(attributes, object, snapshot)?);
         }
-        Ok(compares)
+        Ok(all)
     }
 }

@@ -76,21 +76,20 @@ impl Registry {
             old: None,
         };
         // What the namespace is comes before what the object is.
-        self.check_guards(&attributes).await?;
+        self.check_guard(&attributes).await?;
         self.admit(&attributes, &mut object).await?;
         system::dedup_owners(&mut object, context, true);
-        let value = self.complete_create(&attributes, storage, object).await?;
-        let key = storage.key(ObjectName { namespace, name: &name });
-        self.insert(&attributes, storage, key, value).await
+        let mut object = self.complete_create(&attributes, storage, object).await?;
+        self.insert(&attributes, storage, &mut object).await
     }
 
-    /// Brings an admitted object into the form in which it is stored.
+    /// Makes an admitted object one that can be stored.
     pub(super) async fn complete_create(
         &self,
         attributes: &Attributes<'_>,
         storage: &Storage,
         mut object: Object,
-    ) -> Result<Bytes, Status> {
+    ) -> Result<Object, Status> {
         let context = attributes.context;
         to_storage(storage, &mut object)?;
         system::identify(&mut object, context.now);
@@ -103,25 +102,26 @@ impl Registry {
             context.warn(&warning);
         }
         self.validate_admission(attributes, Some(&object)).await?;
-        Ok(stored_bytes(&mut object))
+        Ok(object)
     }
 
     async fn insert(
         &self,
         attributes: &Attributes<'_>,
         storage: &Storage,
-        key: Bytes,
-        value: Bytes,
+        object: &mut Object,
     ) -> Result<Item, Status> {
-        let mut attempts = Attempts::new(self, storage, key);
+        let Attributes { namespace, name, .. } = *attributes;
+        let mut attempts = Attempts::new(self, storage, storage.key(ObjectName { namespace, name }));
+        let value = stored_bytes(object);
         loop {
             let live = attempts.live().await?;
-            let decided = self.guards(attributes, &live.snapshot).and_then(|guards| match &live.entry {
-                Some(entry) => Err(already_exists(storage, attributes.name, &entry.value)),
-                None => Ok(guards),
-            });
-            let guards = match decided {
-                Ok(guards) => guards,
+            let decided = match &live.entry {
+                Some(entry) => Err(already_exists(storage, name, &entry.value)),
+                None => self.guard(attributes, Some(object), &live.snapshot),
+            };
+            let guard = match decided {
+                Ok(guard) => guard,
                 Err(status) => {
                     attempts.refused(status)?;
                     continue;
@@ -130,17 +130,17 @@ impl Registry {
             if attributes.context.dry_run {
                 return Ok(Item { key: Bytes::new(), value, revision: None });
             }
-            if let Some(revision) = attempts.commit(None, Decision::Put(value.clone()), guards).await? {
+            if let Some(revision) = attempts.commit(None, Decision::Put(value.clone()), guard).await? {
                 return Ok(Item { key: attempts.key().clone(), value, revision: Some(revision) });
             }
         }
     }
 
-    pub(super) async fn check_guards(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+    pub(super) async fn check_guard(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
         let at_hand = self.write_state(false).await?;
-        if self.guards(attributes, &at_hand).is_err() {
+        if self.guard(attributes, None, &at_hand).is_err() {
             let fresh = self.write_state(true).await?;
-            self.guards(attributes, &fresh)?;
+            self.guard(attributes, None, &fresh)?;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use concord_meta::{
     options::{DeleteOptions, PropagationPolicy},
 };
 use concord_replica::Entry;
-use concord_store::Compare;
 
 use super::{
     DeleteOutcome,
@@ -13,8 +12,8 @@ use super::{
     create::stored,
 };
 use crate::{
-    Attributes, Context, DefaultDeletion, Item, Object, ObjectName, Operation, Registry, Resource, Storage,
-    encode::stored_bytes, metadata, metadata_mut,
+    Attributes, Context, DefaultDeletion, Guard, Item, Object, ObjectName, Operation, Registry, Resource,
+    Storage, encode::stored_bytes, metadata, metadata_mut,
 };
 
 /// What a delete does to the object it found.
@@ -55,14 +54,14 @@ impl Registry {
         let mut attempts = Attempts::new(self, storage, storage.key(name));
         loop {
             let live = attempts.live().await?;
-            let (entry, object, plan, guards) = match self.plan_delete(&deletion, resource, &live).await {
+            let (entry, object, plan, guard) = match self.plan_delete(&deletion, resource, &live).await {
                 Ok(planned) => planned,
                 Err(status) => {
                     attempts.refused(status)?;
                     continue;
                 }
             };
-            let outcome = self.carry_out_delete(&deletion, &mut attempts, (&entry, &object), plan, guards);
+            let outcome = self.carry_out_delete(&deletion, &mut attempts, (&entry, &object), plan, guard);
             if let Some(outcome) = outcome.await? {
                 return Ok(outcome);
             }
@@ -74,7 +73,7 @@ impl Registry {
         deletion: &Deletion<'_>,
         resource: &Resource,
         live: &Live,
-    ) -> Result<(Entry, Object, Plan, Vec<Compare>), Status> {
+    ) -> Result<(Entry, Object, Plan, Guard), Status> {
         let Deletion { context, storage, name, .. } = *deletion;
         let Some(entry) = &live.entry else { return Err(Status::not_found(&storage.resource, name.name)) };
         let object = storage.object(&Item::from(entry))?;
@@ -88,13 +87,13 @@ impl Registry {
             operation: Operation::Delete,
             old: Some(&object),
         };
-        let guards = self.guards(&attributes, &live.snapshot)?;
+        let guard = self.guard(&attributes, None, &live.snapshot)?;
         for admission in &self.admission {
             admission.admit(&attributes, None).await?;
         }
         self.validate_admission(&attributes, None).await?;
         let plan = deletion.plan(&object);
-        Ok((entry.clone(), object, plan, guards))
+        Ok((entry.clone(), object, plan, guard))
     }
 
     async fn carry_out_delete(
@@ -103,7 +102,7 @@ impl Registry {
         attempts: &mut Attempts<'_>,
         (entry, object): (&Entry, &Object),
         plan: Plan,
-        guards: Vec<Compare>,
+        guard: Guard,
     ) -> Result<Option<DeleteOutcome>, Status> {
         let dry_run = deletion.context.dry_run;
         let item = Item::from(entry);
@@ -113,7 +112,7 @@ impl Registry {
                 let value = stored_bytes(&mut marked);
                 let revision = match value == item.value || dry_run {
                     true => item.revision,
-                    false => attempts.commit(Some(entry), Decision::Put(value.clone()), guards).await?,
+                    false => attempts.commit(Some(entry), Decision::Put(value.clone()), guard).await?,
                 };
                 let marked = revision.map(|revision| Item { value, revision: Some(revision), ..item });
                 Ok(marked.map(DeleteOutcome::Pending))
@@ -121,7 +120,7 @@ impl Registry {
             Plan::Remove => {
                 let revision = match dry_run {
                     true => item.revision,
-                    false => attempts.commit(Some(entry), Decision::Delete, guards).await?,
+                    false => attempts.commit(Some(entry), Decision::Delete, guard).await?,
                 };
                 Ok(revision.map(|revision| deletion.gone(object, Item { revision: Some(revision), ..item })))
             }

@@ -5,7 +5,6 @@ use concord_meta::{
     objectmeta::{self, Scope},
 };
 use concord_replica::Entry;
-use concord_store::Compare;
 use serde_json::Value;
 
 use super::{
@@ -16,7 +15,7 @@ use super::{
     system,
 };
 use crate::{
-    Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
+    Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
     encode::stored_bytes, metadata, metadata_mut, object::members,
 };
 
@@ -65,14 +64,14 @@ impl Registry {
         let mut attempts = Attempts::new(self, edit.storage, edit.storage.key(edit.name));
         loop {
             let live = attempts.live().await?;
-            let (plan, guards) = match self.plan(edit, &live).await {
+            let (plan, guard) = match self.plan(edit, &live).await {
                 Ok(planned) => planned,
                 Err(status) => {
                     attempts.refused(status)?;
                     continue;
                 }
             };
-            if let Some(written) = self.carry_out(edit, &mut attempts, &live, plan, guards).await? {
+            if let Some(written) = self.carry_out(edit, &mut attempts, &live, plan, guard).await? {
                 return Ok(written);
             }
         }
@@ -84,7 +83,7 @@ impl Registry {
         attempts: &mut Attempts<'_>,
         live: &Live,
         plan: Plan,
-        guards: Vec<Compare>,
+        guard: Guard,
     ) -> Result<Option<Written>, Status> {
         let entry = live.entry.as_ref();
         let before = entry.map(|entry| entry.mod_revision);
@@ -98,7 +97,7 @@ impl Registry {
         let deleting = matches!(decision, Decision::Delete);
         let revision = match edit.context.dry_run {
             true => before,
-            false => match attempts.commit(entry, decision, guards).await? {
+            false => match attempts.commit(entry, decision, guard).await? {
                 None => return Ok(None),
                 // What goes away is shown as it was.
                 Some(_) if deleting => before,
@@ -111,21 +110,21 @@ impl Registry {
         }))
     }
 
-    async fn plan(&self, edit: &Edit<'_>, live: &Live) -> Result<(Plan, Vec<Compare>), Status> {
+    async fn plan(&self, edit: &Edit<'_>, live: &Live) -> Result<(Plan, Guard), Status> {
         match &live.entry {
             Some(entry) => self.plan_update(edit, live, entry).await,
             None => self.plan_create(edit, live).await,
         }
     }
 
-    async fn plan_create(&self, edit: &Edit<'_>, live: &Live) -> Result<(Plan, Vec<Compare>), Status> {
+    async fn plan_create(&self, edit: &Edit<'_>, live: &Live) -> Result<(Plan, Guard), Status> {
         let may = edit.part == Part::Main
             && (edit.storage.strategy.allow_create_on_update() || edit.change.creates());
         if !may {
             return Err(Status::not_found(&edit.storage.resource, edit.name.name));
         }
         let attributes = edit.attributes(Operation::Create, None);
-        let guards = self.guards(&attributes, &live.snapshot)?;
+        self.guard(&attributes, None, &live.snapshot)?;
         let mut object = edit.change.make(edit, None)?;
         edit.check(&object)?;
         system::place(&mut object, edit.resource, edit.name.namespace)?;
@@ -133,8 +132,9 @@ impl Registry {
             metadata_mut(&mut object).remove(field);
         }
         self.admit(&attributes, &mut object).await?;
-        let value = self.complete_create(&attributes, edit.storage, object).await?;
-        Ok((Plan::Create(value), guards))
+        let mut object = self.complete_create(&attributes, edit.storage, object).await?;
+        let guard = self.guard(&attributes, Some(&object), &live.snapshot)?;
+        Ok((Plan::Create(stored_bytes(&mut object)), guard))
     }
 
     async fn plan_update(
@@ -142,13 +142,12 @@ impl Registry {
         edit: &Edit<'_>,
         live: &Live,
         entry: &Entry,
-    ) -> Result<(Plan, Vec<Compare>), Status> {
+    ) -> Result<(Plan, Guard), Status> {
         let item = Item::from(entry);
         let served = Value::Object(edit.resource.object(&item)?);
         edit.check_uid(&served)?;
         let mut new = edit.change.make(edit, Some(&served))?;
         let attributes = edit.attributes(Operation::Update, served.as_object());
-        let guards = self.guards(&attributes, &live.snapshot)?;
         self.admit(&attributes, &mut new).await?;
         system::dedup_owners(&mut new, edit.context, true);
         edit.check(&new)?;
@@ -157,6 +156,7 @@ impl Registry {
         to_storage(edit.storage, &mut new)?;
         edit.before_update(&mut new, &old)?;
         self.validate_admission(&attributes, Some(&new)).await?;
+        let guard = self.guard(&attributes, Some(&new), &live.snapshot)?;
         let gone = is_to_go(edit.storage, &new, &old);
         let value = stored_bytes(&mut new);
         let plan = match gone {
@@ -164,7 +164,7 @@ impl Registry {
             false if value == entry.value => Plan::Unchanged,
             false => Plan::Put(value),
         };
-        Ok((plan, guards))
+        Ok((plan, guard))
     }
 }
 
