@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::column::{AGE, NAME};
+use crate::duration::UNKNOWN;
 use crate::fields::Fields;
 use crate::format::{NONE, age, join, join_first, join_three, labels};
 use crate::printer::BuiltIn;
@@ -50,21 +51,19 @@ fn service_type(spec: Fields<'_>) -> &str {
 
 fn external_ip(object: Fields<'_>) -> String {
     let spec = object.at("spec");
-    let external = join(spec.texts("externalIPs"), ",");
-    match service_type(spec) {
-        "ClusterIP" | "NodePort" if external.is_empty() => NONE.to_owned(),
-        "ClusterIP" | "NodePort" => external,
-        "LoadBalancer" => {
-            let balanced = load_balancer(object);
-            match (balanced.is_empty(), external.is_empty()) {
-                (true, true) => "<pending>".to_owned(),
-                (true, false) => external,
-                (false, true) => balanced,
-                (false, false) => format!("{balanced},{external}"),
-            }
-        }
-        "ExternalName" => spec.text("externalName").to_owned(),
-        _ => "<unknown>".to_owned(),
+    let balanced = match service_type(spec) {
+        "ClusterIP" | "NodePort" => String::new(),
+        "LoadBalancer" => load_balancer(object),
+        "ExternalName" => return spec.text("externalName").to_owned(),
+        _ => return UNKNOWN.to_owned(),
+    };
+    let own = spec.texts("externalIPs");
+    match (balanced.is_empty(), own.len()) {
+        (true, 0) if service_type(spec) == "LoadBalancer" => "<pending>".to_owned(),
+        (true, 0) => NONE.to_owned(),
+        (true, _) => join(own, ","),
+        (false, 0) => balanced,
+        (false, _) => join(std::iter::once(balanced.as_str()).chain(own), ","),
     }
 }
 

@@ -220,6 +220,7 @@ static CSI_DRIVER: BuiltIn = BuiltIn {
 
 fn csi_driver(object: Fields<'_>, now: Timestamp) -> Row {
     let spec = object.at("spec");
+    // An empty list does not survive upstream's storage.
     let audiences = match spec.count("tokenRequests") {
         0 => UNSET.to_owned(),
         _ => join(spec.items("tokenRequests").map(|request| request.text("audience")), ","),

@@ -26,7 +26,11 @@ fn a_list_has_a_row_for_each_object() {
         let metadata = &object(name)["metadata"];
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
     };
-    let column = |name: &str, format: &str, description: &str| json!({"name": name, "type": "string", "format": format, "description": description, "priority": 0});
+    let column = |name: &str, format: &str, description: &str| {
+        json!({
+            "name": name, "type": "string", "format": format, "description": description, "priority": 0,
+        })
+    };
     let expected = json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

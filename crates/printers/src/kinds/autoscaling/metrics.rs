@@ -20,6 +20,15 @@ const DEFAULT_CPU_UTILIZATION: i64 = 80;
 /// How many metrics are shown.
 const MAX_SHOWN: usize = 2;
 
+/// The types of metrics and the fields that describe them.
+const SOURCES: [(&str, &str); 5] = [
+    ("Resource", "resource"),
+    ("ContainerResource", "containerResource"),
+    ("Pods", "pods"),
+    ("Object", "object"),
+    ("External", "external"),
+];
+
 /// How Go shows a quantity that is not there.
 const NIL: &str = "<nil>";
 
@@ -67,24 +76,15 @@ fn join(specs: &[Fields<'_>], statuses: &[Fields<'_>]) -> String {
 /// One metric; spec and status belong together by their place in the lists.
 fn metric(spec: Fields<'_>, status: Option<Fields<'_>>) -> String {
     let metric_type = spec.text("type");
-    let Some(field) = source_field(metric_type) else { return "<unknown type>".to_owned() };
+    let Some((_, field)) = SOURCES.into_iter().find(|(name, _)| *name == metric_type) else {
+        return "<unknown type>".to_owned();
+    };
     let (source, current) = (spec.at(field), status.and_then(|status| status.present(field)));
     let (target, current) = (source.at("target"), current.map(|status| status.at("current")));
     match metric_type {
         "Pods" => format!("{}/{}", or_unknown(current, "averageValue"), or_nil(target, "averageValue")),
         "Object" | "External" => value(target, current),
         _ => format!("{}: {}", source.text("name"), resource(target, current)),
-    }
-}
-
-fn source_field(metric_type: &str) -> Option<&'static str> {
-    match metric_type {
-        "Resource" => Some("resource"),
-        "ContainerResource" => Some("containerResource"),
-        "Pods" => Some("pods"),
-        "Object" => Some("object"),
-        "External" => Some("external"),
-        _ => None,
     }
 }
 
@@ -139,16 +139,23 @@ fn annotated(object: Fields<'_>, annotation: &str, side: Side) -> Option<Vec<Val
 }
 
 fn translated(metric: Fields<'_>, side: Side) -> Value {
-    let Some(field) = source_field(metric.text("type")) else { return json!({}) };
-    let Some(source) = metric.present(field) else { return json!({"type": metric.text("type")}) };
-    let names = value_names(field, side);
+    let mut translated = Map::from_iter([("type".to_owned(), metric.text("type").into())]);
+    for (_, field) in SOURCES {
+        if let Some(source) = metric.present(field) {
+            translated.insert(field.to_owned(), translated_source(source, field, side));
+        }
+    }
+    Value::Object(translated)
+}
+
+fn translated_source(source: Fields<'_>, field: &str, side: Side) -> Value {
     let value = |(old, new): &(&str, &str)| Some(((*new).to_owned(), source.value(old)?.clone()));
-    let values: Map<String, Value> = names.iter().filter_map(value).collect();
+    let values: Map<String, Value> = value_names(field, side).iter().filter_map(value).collect();
     let values_field = match side {
         Side::Spec => "target",
         Side::Status => "current",
     };
-    json!({"type": metric.text("type"), field: {"name": source.text("name"), values_field: values}})
+    json!({"name": source.text("name"), values_field: values})
 }
 
 /// What version 1 calls the values of a metric, and what version 2 does.

@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value, json};
 use super::*;
 
 /// Every kind with a printer, and one without.
-pub(super) const KINDS: [(&str, &str, &str); 66] = [
+pub(super) const KINDS: [Kind; 66] = [
     ("", "v1", "ComponentStatus"),
     ("", "v1", "ConfigMap"),
     ("", "v1", "Endpoints"),
@@ -211,7 +211,7 @@ proptest! {
 #[test]
 fn an_empty_object_has_a_row() {
     for (group, version, kind) in KINDS {
-        let cells = row(group, version, kind, &json!({})).cells;
+        let cells = row((group, version, kind), json!({})).cells;
         assert!(cells.iter().all(|cell| !cell.is_null()), "{kind}: {cells:?}");
     }
 }
