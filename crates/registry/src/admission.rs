@@ -72,6 +72,17 @@ pub trait Admission: Send + Sync + 'static {
     ) -> Result<Guard, Status> {
         Ok(Guard::default())
     }
+
+    /// Like [`Admission::guard`], for the write that makes the object go away: a delete that does not have to wait for
+    /// finalizers, or the update that removes the last of them. A delete that only marks the object is not one. What
+    /// goes away is `attributes.old`.
+    ///
+    /// # Errors
+    ///
+    /// Why the object cannot go.
+    fn removal(&self, _attributes: &Attributes<'_>, _snapshot: &Snapshot) -> Result<Guard, Status> {
+        Ok(Guard::default())
+    }
 }
 
 /// What admission adds to the transaction of a write.

@@ -128,13 +128,20 @@ pub trait Virtual: Send + Sync + 'static {
     fn schema(&self) -> Arc<Schema>;
 
     /// Answers a create. The body has been decoded and normalised.
-    async fn create(
-        &self,
-        registry: &Registry,
-        context: &Context,
-        object: ObjectName<'_>,
-        body: Object,
-    ) -> Result<Object, Status>;
+    async fn create(&self, invocation: Invocation<'_>, body: Object) -> Result<Object, Status>;
+}
+
+/// What a [`Virtual`] is used on.
+#[derive(Clone, Copy)]
+pub struct Invocation<'a> {
+    /// Where objects are.
+    pub registry: &'a Registry,
+    /// The request.
+    pub context: &'a Context,
+    /// The resource, also for one of its subresources.
+    pub resource: &'a Resource,
+    /// The object, for a subresource.
+    pub name: ObjectName<'a>,
 }
 
 /// A subresource.

@@ -124,4 +124,12 @@ impl Registry {
         }
         Ok(all)
     }
+    /// What admission adds to a write by which the object goes away.
+    pub(super) fn removal(&self, attributes: &Attributes<'_>, snapshot: &Snapshot) -> Result<Guard, Status> {
+        let mut all = Guard::default();
+        for admission in &self.admission {
+            all.extend(admission.removal(attributes, snapshot)?);
+        }
+        Ok(all)
+    }
 }

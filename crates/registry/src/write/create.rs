@@ -178,7 +178,7 @@ pub(super) fn to_storage(storage: &Storage, object: &mut Object) -> Result<(), S
     storage.converter.convert(object, &storage.version).map_err(|error| Status::internal_error(error.0))
 }
 
-fn validate(context: &Context, storage: &Storage, object: &Object) -> Vec<field::Error> {
+pub(super) fn validate(context: &Context, storage: &Storage, object: &Object) -> Vec<field::Error> {
     let scope = if storage.namespaced { Scope::Namespaced } else { Scope::Cluster };
     let path = field::Path::new("metadata");
     let mut errors = objectmeta::validate_create(members(object), scope, storage.strategy.name_rule(), &path);

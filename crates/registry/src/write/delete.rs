@@ -87,12 +87,15 @@ impl Registry {
             operation: Operation::Delete,
             old: Some(&object),
         };
-        let guard = self.guard(&attributes, None, &live.snapshot)?;
+        let mut guard = self.guard(&attributes, None, &live.snapshot)?;
         for admission in &self.admission {
             admission.admit(&attributes, None).await?;
         }
         self.validate_admission(&attributes, None).await?;
         let plan = deletion.plan(&object);
+        if matches!(plan, Plan::Remove) {
+            guard.extend(self.removal(&attributes, &live.snapshot)?);
+        }
         Ok((entry.clone(), object, plan, guard))
     }
 

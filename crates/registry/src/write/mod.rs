@@ -1,5 +1,6 @@
 //! The verbs that change something.
 
+mod along;
 mod attempt;
 mod change;
 mod collection;

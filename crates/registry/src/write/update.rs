@@ -156,8 +156,11 @@ impl Registry {
         to_storage(edit.storage, &mut new)?;
         edit.before_update(&mut new, &old)?;
         self.validate_admission(&attributes, Some(&new)).await?;
-        let guard = self.guard(&attributes, Some(&new), &live.snapshot)?;
         let gone = is_to_go(edit.storage, &new, &old);
+        let guard = match gone {
+            true => self.removal(&attributes, &live.snapshot)?,
+            false => self.guard(&attributes, Some(&new), &live.snapshot)?,
+        };
         let value = stored_bytes(&mut new);
         let plan = match gone {
             true => Plan::Delete(value),
