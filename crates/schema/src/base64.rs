@@ -15,7 +15,8 @@ pub(crate) fn canonical(text: &str) -> Result<Option<String>, usize> {
     Ok((canonical != text).then_some(canonical))
 }
 
-fn encode(bytes: &[u8]) -> String {
+/// Bytes as Go writes them into JSON.
+pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let bits =

@@ -21,6 +21,7 @@ mod time;
 mod types;
 mod zero;
 
+pub use base64::encode as encode_base64;
 pub use builder::{Builder, Finished, StructBuilder};
 pub use mismatch::Mismatch;
 pub use normalize::MAX_DEPTH;
