@@ -19,6 +19,11 @@ pub(crate) fn age(object: Fields<'_>, now: Timestamp) -> String {
     duration::since(object.metadata().time("creationTimestamp"), now)
 }
 
+/// The text, or what stands for an empty one.
+pub(crate) fn or(text: String, empty: &str) -> String {
+    if text.is_empty() { empty.to_owned() } else { text }
+}
+
 /// Texts with something between them.
 pub(crate) fn join<'a>(texts: impl IntoIterator<Item = &'a str>, separator: &str) -> String {
     Vec::from_iter(texts).join(separator)
@@ -34,7 +39,7 @@ pub(crate) fn join_first(texts: &[String], most: usize) -> String {
 
 /// Like [`join_first`] with three texts and a word for nothing.
 pub(crate) fn join_three(texts: &[String]) -> String {
-    Some(join_first(texts, 3)).filter(|text| !text.is_empty()).unwrap_or_else(|| UNSET.to_owned())
+    or(join_first(texts, 3), UNSET)
 }
 
 /// Names and images of the containers of a pod.
@@ -47,7 +52,7 @@ pub(crate) fn containers(pod_spec: Fields<'_>) -> (String, String) {
 pub(crate) fn labels(object: Fields<'_>, field: &str) -> String {
     let mut pairs: Vec<String> = object.pairs(field).map(|(key, value)| format!("{key}={value}")).collect();
     pairs.sort();
-    Some(pairs.join(",")).filter(|text| !text.is_empty()).unwrap_or_else(|| NONE.to_owned())
+    or(pairs.join(","), NONE)
 }
 
 /// A `LabelSelector` as one writes it on the command line; empty when there is none or it selects
@@ -59,11 +64,7 @@ pub(crate) fn selector(object: Fields<'_>, field: &str) -> Option<String> {
 
 /// [`selector`] with words for nothing and for an invalid one.
 pub(crate) fn selector_or_none(object: Fields<'_>, field: &str) -> String {
-    match selector(object, field) {
-        None => "<error>".to_owned(),
-        Some(text) if text.is_empty() => NONE.to_owned(),
-        Some(text) => text,
-    }
+    selector(object, field).map_or_else(|| "<error>".to_owned(), |text| or(text, NONE))
 }
 
 fn label_selector(selector: Fields<'_>) -> LabelSelector {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::column::{AGE, NAME};
 use crate::duration::UNKNOWN;
 use crate::fields::Fields;
-use crate::format::{NONE, age, join};
+use crate::format::{NONE, age, join, or};
 use crate::printer::BuiltIn;
 use crate::{Column, Printer, Row};
 
@@ -77,10 +77,7 @@ fn roles(object: Fields<'_>) -> String {
         )
         .filter(|role| !role.is_empty())
         .collect();
-    match roles.is_empty() {
-        true => NONE.to_owned(),
-        false => join(roles, ","),
-    }
+    or(join(roles, ","), NONE)
 }
 
 fn address<'a>(object: Fields<'a>, address_type: &str) -> &'a str {

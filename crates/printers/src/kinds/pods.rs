@@ -1,6 +1,8 @@
 //! Pods. How a pod is doing follows from its phase, from conditions and from the states of all its
 //! containers; the rules grew over the years and people know their words by heart.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::column::{AGE, NAME};
@@ -139,11 +141,13 @@ impl Summary {
     /// Whether the pod is still initializing, and the restarts of sidecars. Looks no further than the
     /// first init container that is not done.
     fn add_init_containers(&mut self, spec: Fields<'_>, status: Fields<'_>) -> (bool, Restarts) {
+        let sidecars: BTreeMap<&str, bool> = spec
+            .items("initContainers")
+            .map(|container| (container.text("name"), is_sidecar(container)))
+            .collect();
         let mut sidecar_restarts = Restarts::default();
         for (at, container) in status.items("initContainerStatuses").enumerate() {
-            let mut named = spec.items("initContainers").rev();
-            let sidecar =
-                named.find(|init| init.text("name") == container.text("name")).is_some_and(is_sidecar);
+            let sidecar = sidecars.get(container.text("name")).copied().unwrap_or_default();
             self.restarts.add(container);
             if sidecar {
                 sidecar_restarts.add(container);

@@ -77,13 +77,14 @@ static DEVICE_TAINT_RULE: BuiltIn = BuiltIn {
 
 fn device_taint_rule(object: Fields<'_>, now: Timestamp) -> Row {
     let taint = object.at("spec").at("taint");
-    let added = taint.value("timeAdded").map(|_| since(taint.time("timeAdded"), now));
+    // Upstream's default is the time at which it reads the object.
+    let added = taint.time("timeAdded").unwrap_or(now);
     row![
         object.name(),
         taint.text("key"),
         taint.text("value"),
         taint.text("effect"),
-        added.unwrap_or_default(),
+        since(Some(added), now),
         age(object, now),
     ]
 }

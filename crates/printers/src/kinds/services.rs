@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::column::{AGE, NAME};
 use crate::duration::UNKNOWN;
 use crate::fields::Fields;
-use crate::format::{NONE, age, join, join_first, join_three, labels};
+use crate::format::{NONE, age, join, join_first, join_three, labels, or};
 use crate::printer::BuiltIn;
 use crate::{Column, Printer, Row};
 
@@ -82,10 +82,7 @@ fn ports(spec: Fields<'_>) -> String {
             node_port => format!("{number}:{node_port}/{protocol}"),
         }
     };
-    match spec.items("ports").map(port).collect::<Vec<_>>() {
-        ports if ports.is_empty() => NONE.to_owned(),
-        ports => ports.join(","),
-    }
+    or(spec.items("ports").map(port).collect::<Vec<_>>().join(","), NONE)
 }
 
 pub(super) static ENDPOINTS: BuiltIn = BuiltIn {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::column::{AGE, NAME};
 use crate::fields::Fields;
-use crate::format::{UNSET, age, join, quantity};
+use crate::format::{NONE, UNSET, age, join, or, quantity};
 use crate::printer::BuiltIn;
 use crate::{Column, Printer, Row};
 
@@ -227,7 +227,7 @@ fn csi_driver(object: Fields<'_>, now: Timestamp) -> Row {
     };
     let modes = match spec.count("volumeLifecycleModes") {
         0 => "Persistent".to_owned(),
-        _ => join(spec.texts("volumeLifecycleModes"), ","),
+        _ => or(join(spec.texts("volumeLifecycleModes"), ","), NONE),
     };
     row![
         object.name(),

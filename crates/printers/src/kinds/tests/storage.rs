@@ -115,7 +115,7 @@ fn devices() {
     let kind = ("resource.k8s.io", "v1beta2", "DeviceTaintRule");
     let taint = json!({"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-03T04:00:00Z"});
     check(kind, json!({"spec": {"taint": taint}}), json!(["x", "k", "v", "NoExecute", "60m", "2d5h"]));
-    check(kind, json!({}), json!(["x", "", "", "", "", "2d5h"]));
+    check(kind, json!({}), json!(["x", "", "", "", "0s", "2d5h"]));
 }
 
 #[test]
