@@ -124,7 +124,7 @@ impl Compiler<'_> {
         }
         if let Some(default) = &facts.default {
             write!(field, " default=\"{default}\"")?;
-        } else if required && self.facts.is_key(name) {
+        } else if required && presence == 'a' && self.facts.is_key(name) {
             write!(field, " default={}", if schema["type"] == "integer" { "0" } else { "\"\"" })?;
         }
         Ok(field)

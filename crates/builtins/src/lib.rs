@@ -1,9 +1,17 @@
 //! The built-in APIs as data: catalog, field schemas, strategies.
 //!
-//! [`schema`] tells the fields of a kind: their types, how they merge, when they are written. Nothing here
-//! acts: the registry reads the data and does what it says. The crate depends on no server, and nothing per
-//! kind is written in code that a table can say.
+//! [`Catalog`] tells which resources a release serves, what discovery says of them, where they are stored and
+//! how they behave when they are written. [`schema`] tells the fields of a kind: their types, how they merge,
+//! when they are written. Nothing here acts: the registry reads the data and does what it says. The crate
+//! depends on no server, and nothing per kind is written in code that a table in `facts/` can say.
+//!
+//! Start with [`Catalog::v1_36`], [`ResourceFacts`] and [`schema`].
 
+mod catalog;
 mod schemas;
 
+pub use catalog::{
+    Catalog, Deprecation, GroupFacts, NameRule, Priority, Propagation, ResourceFacts, SelectableField,
+    StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts, VersionFacts,
+};
 pub use schemas::{schema, schemas};

@@ -1,0 +1,97 @@
+//! Which resources there are, and how they behave.
+
+mod hash;
+mod read;
+mod resource;
+mod strategy;
+
+use std::sync::LazyLock;
+
+pub use resource::{Deprecation, ResourceFacts, StorageFacts, SubresourceFacts};
+pub use strategy::{NameRule, Propagation, SelectableField, StatusOnCreate, StrategyFacts};
+
+static V1_36: LazyLock<Catalog> = LazyLock::new(|| {
+    read::read(include_str!("../../facts/catalog.txt"), include_str!("../../facts/strategies.txt"))
+        .expect("the tables are complete, as the tests show")
+});
+
+/// The resources that a release serves.
+#[derive(Debug)]
+pub struct Catalog {
+    groups: Vec<GroupFacts>,
+}
+
+/// An API group. The core group has an empty name.
+#[derive(Debug)]
+pub struct GroupFacts {
+    /// Its name, such as `apps`.
+    pub name: &'static str,
+    /// Its versions, the preferred one first.
+    pub versions: Vec<VersionFacts>,
+}
+
+/// A version of a group.
+#[derive(Debug)]
+pub struct VersionFacts {
+    /// The group's name.
+    pub group: &'static str,
+    /// The version, such as `v1`.
+    pub version: &'static str,
+    /// What its APIService object says; the group of APIService objects itself has none.
+    pub priority: Option<Priority>,
+    /// Its resources, by name.
+    pub resources: Vec<ResourceFacts>,
+}
+
+/// The place of a group and version among all others, as APIService objects have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// groupPriorityMinimum
+    pub group: u32,
+    /// versionPriority
+    pub version: u32,
+}
+
+impl Catalog {
+    /// What Kubernetes 1.36 serves.
+    pub fn v1_36() -> &'static Self {
+        &V1_36
+    }
+
+    /// The groups, in the order of discovery.
+    pub fn groups(&self) -> &[GroupFacts] {
+        &self.groups
+    }
+
+    /// All versions of all groups, in the order of discovery.
+    pub fn versions(&self) -> impl Iterator<Item = &VersionFacts> {
+        self.groups.iter().flat_map(|group| &group.versions)
+    }
+
+    /// A version of a group.
+    pub fn version(&self, group: &str, version: &str) -> Option<&VersionFacts> {
+        self.versions().find(|facts| facts.group == group && facts.version == version)
+    }
+
+    /// A resource by its plural name.
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&ResourceFacts> {
+        self.version(group, version)?.resources.iter().find(|facts| facts.plural == plural)
+    }
+}
+
+impl VersionFacts {
+    /// Whether it is served unless `--runtime-config` says otherwise. Upstream turns every version on that is
+    /// stable, and no other.
+    pub fn enabled_by_default(&self) -> bool {
+        !self.version.contains("alpha") && !self.version.contains("beta")
+    }
+
+    /// `apps/v1`, or `v1` for the core group.
+    pub fn api_version(&self) -> String {
+        api_version(self.group, self.version)
+    }
+}
+
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
