@@ -16,9 +16,11 @@ pub trait Printer: Send + Sync {
     /// It has a cell for each column; for an IPAddress one more, as upstream's has.
     fn row(&self, object: &Map<String, Value>, now: Timestamp) -> Row;
 
-    /// Puts the objects of a list in the order in which they are shown. Nearly all kinds keep the list's.
-    fn arrange(&self, objects: &mut [Map<String, Value>]) {
-        let _ = objects;
+    /// Where the object stands among others: by number, then by name. Nearly all kinds keep the order of
+    /// the list, so nearly none has places.
+    fn place(&self, object: &Map<String, Value>) -> Option<(i64, String)> {
+        let _ = object;
+        None
     }
 
     /// Whether the rows of an empty list are null instead of empty, as they are where upstream has no

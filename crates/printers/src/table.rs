@@ -128,14 +128,20 @@ pub struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// The table of a list.
+    /// The table of a list. Objects are taken one by one and dropped, but for what is shown of them.
     #[must_use]
-    pub fn list(&self, metadata: &ListMeta, mut objects: Vec<Map<String, Value>>) -> Map<String, Value> {
-        self.printer.arrange(&mut objects);
-        let rows: Vec<Value> = objects.into_iter().map(|object| self.row(object)).collect();
+    pub fn list(
+        &self,
+        metadata: &ListMeta,
+        objects: impl IntoIterator<Item = Map<String, Value>>,
+    ) -> Map<String, Value> {
+        let placed = |object| (self.printer.place(&object), self.row(object));
+        let mut rows: Vec<_> = objects.into_iter().map(placed).collect();
+        // Rows without a place keep their order.
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
         let rows = match rows.is_empty() && self.printer.null_when_empty() {
             true => Value::Null,
-            false => Value::Array(rows),
+            false => rows.into_iter().map(|(_, row)| row).collect(),
         };
         self.table(metadata, rows)
     }

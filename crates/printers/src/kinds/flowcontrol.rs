@@ -50,11 +50,9 @@ impl Printer for FlowSchema {
         ]
     }
 
-    fn arrange(&self, objects: &mut [Map<String, Value>]) {
-        objects.sort_by(|a, b| {
-            let (a, b) = (Fields::new(a), Fields::new(b));
-            (precedence(a), a.name()).cmp(&(precedence(b), b.name()))
-        });
+    fn place(&self, object: &Map<String, Value>) -> Option<(i64, String)> {
+        let object = Fields::new(object);
+        Some((precedence(object), object.name().to_owned()))
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
 use super::*;
+use crate::{ListMeta, TableOptions, Tables};
 
 /// Every kind with a printer, and one without.
 pub(super) const KINDS: [Kind; 66] = [
@@ -153,8 +154,9 @@ proptest! {
             // Upstream shows the age of an IPAddress without a column for it.
             let more = usize::from(kind == "IPAddress");
             prop_assert_eq!(row.cells.len(), printer.columns().len() + more, "{}", kind);
-            let mut objects = [object.clone(), other.clone()];
-            printer.arrange(&mut objects);
+            let tables = Tables { printer, options: TableOptions::default(), now: now() };
+            let table = tables.list(&ListMeta::default(), [object.clone(), other.clone()]);
+            prop_assert_eq!(table["rows"].as_array().map(Vec::len), Some(2));
         }
     }
 }

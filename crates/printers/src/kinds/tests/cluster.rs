@@ -1,6 +1,7 @@
 //! Nodes, events, access and what else a cluster has.
 
 use super::*;
+use crate::{ListMeta, TableOptions, Tables};
 
 #[test]
 fn small_kinds_of_the_core_group() {
@@ -234,9 +235,12 @@ fn flow_schemas_are_shown_in_the_order_they_are_tried() {
         let object = json!({"metadata": {"name": name}, "spec": {"matchingPrecedence": precedence}});
         object.as_object().expect("an object").clone()
     };
-    let mut schemas = [schema("b", 500), schema("z", 1), schema("default", 0), schema("a", 500)];
-    printer("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema").arrange(&mut schemas);
-    assert_eq!(schemas.map(|schema| schema["metadata"]["name"].clone()), ["z", "a", "b", "default"]);
+    let schemas = [schema("b", 500), schema("z", 1), schema("default", 0), schema("a", 500)];
+    let printer = printer("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema");
+    let tables = Tables { printer, options: TableOptions::default(), now: now() };
+    let table = tables.list(&ListMeta::default(), schemas);
+    let names = [0, 1, 2, 3].map(|at: usize| table["rows"][at]["cells"][0].clone());
+    assert_eq!(names, ["z", "a", "b", "default"]);
 }
 
 #[test]
