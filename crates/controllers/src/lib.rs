@@ -1,1 +1,30 @@
-//! What the server itself keeps true: default objects and the life of namespaces.
+//! What the server itself keeps true: default objects, the life of namespaces, the addresses of services.
+//!
+//! Two kinds of things are here. Admission, which takes part in requests: [`NamespaceLifecycle`] lets nothing into a
+//! namespace that is missing or being deleted, [`ServiceAllocation`] gives Services their addresses and node ports. And
+//! tasks, which [`Controllers`] owns: one empties namespaces that are being deleted, one puts the objects in place that
+//! every cluster has ([`Bootstrap`]), one says in `default/kubernetes` where the servers are.
+//!
+//! What must hold at every moment is a condition of the transaction that could break it, never something that a task
+//! repairs afterwards. Tasks may run on any number of servers at once: whatever they do is decided on a state and
+//! committed only if that state still holds.
+//!
+//! The crate knows built-in kinds only by name, through [`concord_registry::Resources`]; what is not served is left
+//! alone. It never writes past the registry, except for keys that are no objects.
+//!
+//! Start with [`Controllers`], [`NamespaceLifecycle`] and [`ServiceAllocation`].
+
+mod backoff;
+mod bootstrap;
+mod controllers;
+mod error;
+mod lifecycle;
+mod namespaces;
+mod own;
+mod services;
+
+pub use bootstrap::Bootstrap;
+pub use controllers::{Config, Controllers};
+pub use error::Error;
+pub use lifecycle::NamespaceLifecycle;
+pub use services::{IpRange, NodePortRange, ServiceAllocation};

@@ -1,0 +1,175 @@
+//! What the status of a namespace says about its deletion.
+
+use std::collections::BTreeMap;
+
+use concord_merge::apply::Time;
+use serde_json::{Value, json};
+
+use super::content::Totals;
+
+/// A condition: its type, whether it holds, why and in which words.
+type Condition = (&'static str, bool, &'static str, String);
+
+/// The conditions that follow from what is left and from what could not be deleted, by resource.
+fn wanted(left: &Totals, failures: &BTreeMap<String, String>) -> [Condition; 5] {
+    let counted = |counts: &BTreeMap<String, usize>, between: &str| {
+        let texts: Vec<String> = counts
+            .iter()
+            .map(|(what, count)| format!("{what} {between} {count} resource instances"))
+            .collect();
+        texts.join(", ")
+    };
+    let content_failure = match failures.is_empty() {
+        true => (
+            false,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".to_owned(),
+        ),
+        false => {
+            let mut texts: Vec<&str> = failures.values().map(String::as_str).collect();
+            texts.sort_unstable();
+            let texts = texts.join(", ");
+            let count = failures.len();
+            (
+                true,
+                "ContentDeletionFailed",
+                format!("Failed to delete all resource types, {count} remaining: {texts}"),
+            )
+        }
+    };
+    let remaining = match left.objects.is_empty() {
+        true => (false, "ContentRemoved", "All content successfully removed".to_owned()),
+        false => {
+            let texts = counted(&left.objects, "has");
+            (true, "SomeResourcesRemain", format!("Some resources are remaining: {texts}"))
+        }
+    };
+    let finalizers = match left.finalizers.is_empty() {
+        true => (false, "ContentHasNoFinalizers", "All content-preserving finalizers finished".to_owned()),
+        false => {
+            let texts = counted(&left.finalizers, "in");
+            let text = format!("Some content in the namespace has finalizers remaining: {texts}");
+            (true, "SomeFinalizersRemain", text)
+        }
+    };
+    let named = |name, (holds, reason, message)| (name, holds, reason, message);
+    // What is served is known here without asking and needs no parsing, so the first two never hold.
+    [
+        named(
+            "NamespaceDeletionDiscoveryFailure",
+            (false, "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
+        ),
+        named(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            (false, "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
+        ),
+        named("NamespaceDeletionContentFailure", content_failure),
+        named("NamespaceContentRemaining", remaining),
+        named("NamespaceFinalizersRemaining", finalizers),
+    ]
+}
+
+/// Brings the conditions up to date. False if they already are: the time alone is no change.
+pub(super) fn update(
+    conditions: &mut Vec<Value>,
+    left: &Totals,
+    failures: &BTreeMap<String, String>,
+    now: Time,
+) -> bool {
+    let mut changed = false;
+    for (name, holds, reason, message) in wanted(left, failures) {
+        let status = if holds { "True" } else { "False" };
+        let old = conditions.iter_mut().find(|condition| condition["type"] == name);
+        let Some(old) = old else {
+            conditions.push(json!({
+                "type": name, "status": status, "lastTransitionTime": now.to_string(), "reason": reason, "message": message,
+            }));
+            changed = true;
+            continue;
+        };
+        if old["status"] == status && old["reason"] == reason && old["message"] == message {
+            continue;
+        }
+        let since = match old["status"] == status {
+            true => old["lastTransitionTime"].clone(),
+            false => Value::from(now.to_string()),
+        };
+        *old = json!({"type": name, "status": status, "lastTransitionTime": since, "reason": reason, "message": message});
+        changed = true;
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLY: Time = Time { unix: 0 };
+    const LATE: Time = Time { unix: 60 };
+
+    fn texts(conditions: &[Value]) -> Vec<[&str; 3]> {
+        let text = |condition: &'_ Value, name: &str| -> String {
+            condition[name].as_str().unwrap_or_default().to_owned()
+        };
+        assert!(conditions.iter().all(|condition| text(condition, "lastTransitionTime").len() == 20));
+        let parts = |condition: &'_ Value| {
+            ["status", "reason", "message"].map(|name| condition[name].as_str().unwrap_or_default())
+        };
+        conditions.iter().map(parts).collect()
+    }
+
+    #[test]
+    fn an_empty_namespace_says_that_all_went_well() {
+        let mut conditions = Vec::new();
+        assert!(update(&mut conditions, &Totals::default(), &BTreeMap::new(), EARLY));
+        assert_eq!(
+            texts(&conditions),
+            [
+                ["False", "ResourcesDiscovered", "All resources successfully discovered"],
+                ["False", "ParsedGroupVersions", "All legacy kube types successfully parsed"],
+                [
+                    "False",
+                    "ContentDeleted",
+                    "All content successfully deleted, may be waiting on finalization"
+                ],
+                ["False", "ContentRemoved", "All content successfully removed"],
+                ["False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"],
+            ]
+        );
+        assert!(!update(&mut conditions, &Totals::default(), &BTreeMap::new(), LATE), "nothing changed");
+    }
+
+    #[test]
+    fn what_is_left_is_counted_and_the_time_is_that_of_the_change() {
+        let mut conditions = Vec::new();
+        update(&mut conditions, &Totals::default(), &BTreeMap::new(), EARLY);
+        let left = Totals {
+            objects: BTreeMap::from([("pods.".to_owned(), 2), ("deployments.apps".to_owned(), 1)]),
+            finalizers: BTreeMap::from([("example.com/hold".to_owned(), 3)]),
+        };
+        let failures =
+            BTreeMap::from([("pods.".to_owned(), "no".to_owned()), ("a.b".to_owned(), "oh".to_owned())]);
+        assert!(update(&mut conditions, &left, &failures, LATE));
+        assert_eq!(
+            texts(&conditions)[2..],
+            [
+                ["True", "ContentDeletionFailed", "Failed to delete all resource types, 2 remaining: no, oh"],
+                [
+                    "True",
+                    "SomeResourcesRemain",
+                    "Some resources are remaining: deployments.apps has 1 resource instances, pods. has 2 resource instances"
+                ],
+                [
+                    "True",
+                    "SomeFinalizersRemain",
+                    "Some content in the namespace has finalizers remaining: example.com/hold in 3 resource instances"
+                ],
+            ]
+        );
+        assert_eq!(conditions[0]["lastTransitionTime"], "1970-01-01T00:00:00Z");
+        assert_eq!(conditions[3]["lastTransitionTime"], "1970-01-01T00:01:00Z");
+        let fewer = Totals { objects: BTreeMap::from([("pods.".to_owned(), 1)]), ..Totals::default() };
+        assert!(update(&mut conditions, &fewer, &BTreeMap::new(), Time { unix: 120 }));
+        assert_eq!(conditions[3]["lastTransitionTime"], "1970-01-01T00:01:00Z", "it held before");
+    }
+}

@@ -1,0 +1,236 @@
+//! The node ports of a Service.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use concord_meta::{
+    Status,
+    field::{Error, Path},
+};
+use concord_registry::Object;
+use serde_json::Value;
+
+/// The node ports that are in use by a `spec`, that for health checks included.
+pub(super) fn used(spec: &Object) -> BTreeSet<i64> {
+    let mut used: BTreeSet<i64> = ports(spec).map(node_port).filter(|port| *port != 0).collect();
+    if needs_health_check(spec) {
+        used.extend(Some(health_check(spec)).filter(|port| *port != 0));
+    }
+    used
+}
+
+/// Where a choice of the client stands, for errors.
+pub(super) fn path_of(spec: &Object, port: i64) -> Path {
+    let index = ports(spec).position(|item| node_port(item) == port);
+    let spec = Path::new("spec");
+    match index {
+        Some(index) => spec.child("ports").index(index).child("nodePort"),
+        None => spec.child("healthCheckNodePort"),
+    }
+}
+
+/// Why a port cannot be had.
+pub(super) fn refused(spec: &Object, port: i64, why: String) -> Error {
+    Error::invalid(&path_of(spec, port), port, why)
+}
+
+/// Gives node ports to the ports that need one. `choose` finds one that is free.
+pub(super) fn assign(
+    spec: &mut Object,
+    old: Option<&Object>,
+    mut choose: impl FnMut() -> Result<u16, Status>,
+) -> Result<(), Status> {
+    match old {
+        Some(old) => carry_over(spec, old),
+        None => share_by_port(spec),
+    }
+    if allocates(spec) {
+        let mut chosen: BTreeMap<i64, u16> = BTreeMap::new();
+        for port in ports_mut(spec).filter(|port| node_port(&Value::Object((*port).clone())) == 0) {
+            let number = port.get("port").and_then(Value::as_i64).unwrap_or_default();
+            // The same port over TCP and over UDP is one node port, but only in a new Service: as upstream has it.
+            let node_port = match chosen.get(&number).filter(|_| old.is_none()) {
+                Some(known) => *known,
+                None => choose()?,
+            };
+            chosen.insert(number, node_port);
+            port.insert("nodePort".to_owned(), node_port.into());
+        }
+    }
+    if needs_health_check(spec) && health_check(spec) == 0 {
+        let port = choose()?;
+        spec.insert("healthCheckNodePort".to_owned(), port.into());
+    }
+    Ok(())
+}
+
+/// A client that replaces the object without its node ports does not mean to give them up, nor one that only changes
+/// the type to keep them.
+fn carry_over(spec: &mut Object, old: &Object) {
+    if allocates(spec) && allocates(old) {
+        let still_used: BTreeSet<i64> = &numbers(old) & &numbers(spec);
+        let by_name: BTreeMap<&str, i64> = ports(old).map(|port| (name(port), node_port(port))).collect();
+        for port in ports_mut(spec) {
+            let this = Value::Object(port.clone());
+            let before = by_name.get(name(&this)).copied().unwrap_or_default();
+            if node_port(&this) == 0 && before != 0 && !still_used.contains(&before) {
+                port.insert("nodePort".to_owned(), before.into());
+            }
+        }
+    } else if has_node_ports(old) && !has_node_ports(spec) && numbers(spec) == numbers(old) {
+        ports_mut(spec).for_each(|port| drop(port.remove("nodePort")));
+    }
+    match (needs_health_check(old), needs_health_check(spec)) {
+        (true, true) if health_check(spec) == 0 => {
+            spec.insert("healthCheckNodePort".to_owned(), health_check(old).into());
+        }
+        (true, false) if health_check(spec) == health_check(old) => {
+            spec.remove("healthCheckNodePort");
+        }
+        _ => {}
+    }
+}
+
+/// Ports of a new Service that differ in the protocol only get the node port that one of them asks for.
+fn share_by_port(spec: &mut Object) {
+    if !allocates(spec) {
+        return;
+    }
+    let number = |port: &Value| port.get("port").and_then(Value::as_i64).unwrap_or_default();
+    let asked: BTreeMap<i64, i64> =
+        ports(spec).filter(|port| node_port(port) != 0).map(|port| (number(port), node_port(port))).collect();
+    for port in ports_mut(spec) {
+        let this = Value::Object(port.clone());
+        if let (0, Some(asked)) = (node_port(&this), asked.get(&number(&this))) {
+            port.insert("nodePort".to_owned(), (*asked).into());
+        }
+    }
+}
+
+fn numbers(spec: &Object) -> BTreeSet<i64> {
+    ports(spec).map(node_port).filter(|port| *port != 0).collect()
+}
+
+fn ports(spec: &Object) -> impl Iterator<Item = &Value> {
+    spec.get("ports").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn ports_mut(spec: &mut Object) -> impl Iterator<Item = &mut Object> {
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
+    ports.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn node_port(port: &Value) -> i64 {
+    port.get("nodePort").and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn name(port: &Value) -> &str {
+    port.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn service_type(spec: &Object) -> &str {
+    spec.get("type").and_then(Value::as_str).unwrap_or("ClusterIP")
+}
+
+/// Whether a Service of this type can have node ports.
+fn has_node_ports(spec: &Object) -> bool {
+    matches!(service_type(spec), "NodePort" | "LoadBalancer")
+}
+
+/// Whether ports without a node port get one.
+fn allocates(spec: &Object) -> bool {
+    match service_type(spec) {
+        "NodePort" => true,
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false),
+        _ => false,
+    }
+}
+
+fn needs_health_check(spec: &Object) -> bool {
+    service_type(spec) == "LoadBalancer"
+        && spec.get("externalTrafficPolicy").and_then(Value::as_str) == Some("Local")
+}
+
+fn health_check(spec: &Object) -> i64 {
+    spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(value: Value) -> Object {
+        match value {
+            Value::Object(object) => object,
+            other => panic!("not an object: {other}"),
+        }
+    }
+
+    fn assigned(new: Value, old: Option<Value>) -> Value {
+        let mut next = 40_000;
+        let mut new = spec(new);
+        let old = old.map(spec);
+        let choose = || {
+            next += 1;
+            Ok(next)
+        };
+        assign(&mut new, old.as_ref(), choose).unwrap_or_else(|status| panic!("{}", status.message));
+        Value::Object(new)
+    }
+
+    #[test]
+    fn only_types_that_have_node_ports_get_them() {
+        for (new, want) in [
+            (
+                json!({"type": "ClusterIP", "ports": [{"port": 1}]}),
+                json!({"type": "ClusterIP", "ports": [{"port": 1}]}),
+            ),
+            (
+                json!({"type": "NodePort", "ports": [{"port": 1}, {"port": 2, "nodePort": 30001}]}),
+                json!({"type": "NodePort", "ports": [{"port": 1, "nodePort": 40001}, {"port": 2, "nodePort": 30001}]}),
+            ),
+            (
+                json!({"type": "NodePort", "ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]}),
+                json!({"type": "NodePort", "ports": [
+                    {"port": 53, "protocol": "TCP", "nodePort": 40001}, {"port": 53, "protocol": "UDP", "nodePort": 40001}]}),
+            ),
+            (
+                json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{"port": 1}]}),
+                json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{"port": 1}]}),
+            ),
+            (
+                json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 1}]}),
+                json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 1, "nodePort": 40001}],
+                    "healthCheckNodePort": 40002}),
+            ),
+        ] {
+            assert_eq!(assigned(new, None), want);
+        }
+    }
+
+    #[test]
+    fn an_update_keeps_what_it_does_not_mention() {
+        let old = json!({"type": "NodePort", "ports": [{"name": "a", "port": 1, "nodePort": 30001}]});
+        let kept =
+            assigned(json!({"type": "NodePort", "ports": [{"name": "a", "port": 2}]}), Some(old.clone()));
+        assert_eq!(kept, json!({"type": "NodePort", "ports": [{"name": "a", "port": 2, "nodePort": 30001}]}));
+        let other =
+            assigned(json!({"type": "NodePort", "ports": [{"name": "b", "port": 1}]}), Some(old.clone()));
+        assert_eq!(other["ports"][0]["nodePort"], 40001);
+        let mut plain = old.clone();
+        plain["type"] = "ClusterIP".into();
+        assert_eq!(
+            assigned(plain, Some(old)),
+            json!({"type": "ClusterIP", "ports": [{"name": "a", "port": 1}]})
+        );
+    }
+
+    #[test]
+    fn used_ports_are_those_of_the_type() {
+        let local = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 7,
+            "ports": [{"port": 1, "nodePort": 8}]});
+        assert_eq!(used(&spec(local)), BTreeSet::from([7, 8]));
+        assert_eq!(used(&spec(json!({"type": "ClusterIP", "healthCheckNodePort": 7}))), BTreeSet::new());
+    }
+}
