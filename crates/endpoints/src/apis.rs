@@ -1,0 +1,133 @@
+//! The handler of everything below `/api` and `/apis`.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use concord_codec::Warnings;
+use concord_meta::{GroupResource, GroupVersion, Status};
+use concord_registry::{Registry, Resource, Resources};
+use concord_server::{
+    Accept, Handler, Metrics, Request, RequestContext as _, RequestInfo, Response, Served, not_found,
+    respond_status,
+};
+
+use crate::{
+    call::Call,
+    discovery,
+    form::check_accept,
+    route::{Action, Miss, Route, route},
+    set::{ApiSet, Origin},
+    verbs,
+};
+
+/// What an [`Apis`] has to know about the server it is part of.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// Where clients reach this server, as `host:port`: discovery tells it.
+    pub server_address: String,
+    /// Where to count what is sent.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Serves the resources of an [`ApiSet`] that can be replaced at any time. Requests under way keep the set they
+/// began with.
+pub struct Apis {
+    registry: Arc<Registry>,
+    set: ArcSwap<ApiSet>,
+    settings: Settings,
+}
+
+impl Apis {
+    /// Serves these resources from this registry.
+    pub fn new(registry: Arc<Registry>, set: ApiSet, settings: Settings) -> Self {
+        Self { registry, set: ArcSwap::from_pointee(set), settings }
+    }
+
+    /// What is served now.
+    pub fn set(&self) -> Arc<ApiSet> {
+        self.set.load_full()
+    }
+
+    /// Serves something else from now on.
+    pub fn replace(&self, set: ApiSet) {
+        self.set.store(Arc::new(set));
+    }
+
+    async fn resource(
+        &self,
+        set: &ApiSet,
+        info: &RequestInfo,
+        accept: &Accept,
+        request: Request,
+    ) -> Response {
+        let route = match route(set, info, request.method()) {
+            Ok(route) => route,
+            Err(miss) => return missed(&miss, info, accept),
+        };
+        let mut warnings = Warnings::default();
+        if let Some(warning) = &route.endpoint.resource.warning {
+            warnings.add(warning);
+        }
+        let mut warnings = warnings.headers().to_vec();
+        let answer = self.answer(set, info, accept, route, request, &mut warnings).await;
+        let mut response = answer.unwrap_or_else(|status| respond_status(&status, accept));
+        verbs::warn(&mut response, &warnings);
+        response.extensions_mut().insert(Served);
+        response
+    }
+
+    async fn answer(
+        &self,
+        set: &ApiSet,
+        info: &RequestInfo,
+        accept: &Accept,
+        route: Route<'_>,
+        request: Request,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response, Status> {
+        let built_in = set.group(&info.api_group).is_some_and(|group| group.origin() == Origin::BuiltIn);
+        if built_in && route.action != Action::Connect {
+            check_accept(accept.header(), matches!(route.action, Action::List | Action::WatchPath))?;
+        }
+        let (parts, mut body) = request.into_parts();
+        let call = Call::new((&self.registry, &self.settings.metrics), &parts, info, route, accept)?;
+        verbs::carry_out(&call, &mut body, warnings).await
+    }
+}
+
+impl Resources for Apis {
+    fn find(&self, version: &GroupVersion, plural: &str) -> Option<Arc<Resource>> {
+        self.set.load().find(version, plural)
+    }
+
+    fn all(&self) -> Vec<Arc<Resource>> {
+        self.set.load().all()
+    }
+}
+
+/// The answer to a request that is about nothing.
+fn missed(miss: &Miss, info: &RequestInfo, accept: &Accept) -> Response {
+    let resource = || GroupResource::new(info.api_group.as_str(), info.resource.as_str());
+    let status = match miss {
+        Miss::Path => return not_found(),
+        Miss::Resource => Status::unknown_resource(),
+        Miss::Method => Status::method_not_allowed(),
+        Miss::CustomSubresource => Status::not_found(&resource(), &info.name),
+        Miss::CustomVerb => Status::method_not_supported(&resource(), &info.verb),
+    };
+    respond_status(&status, accept)
+}
+
+#[async_trait]
+impl Handler for Apis {
+    async fn handle(&self, request: Request) -> Response {
+        let info = request.info();
+        let accept = Accept::of(&request);
+        let set = self.set();
+        if info.is_resource_request {
+            return self.resource(&set, &info, &accept, request).await;
+        }
+        discovery::answer(&set, &self.settings, &info.path, &request, &accept)
+    }
+}

@@ -1,0 +1,250 @@
+//! One request for a resource, and what its verb has to know about it.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use concord_codec::{FieldValidation, TypeFields, encode_object};
+use concord_merge::apply::{Time, manager_of_user_agent};
+use concord_meta::{GroupVersionKind, Status, go, names::path_segment, options, options::CreateOptions};
+use concord_printers::IncludeObject;
+use concord_registry::{Context, Item, Listing, Object, ObjectName, Registry, Resource, Storage, UserInfo};
+use concord_server::{
+    Accept, Body, Deadline, MAX_BODY_BYTES, Metrics, RequestContext as _, RequestInfo, Response, read_body,
+};
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use jiff::Timestamp;
+
+use crate::{
+    body::{CHUNK, COMPRESSED, accepts_gzip, pulled},
+    form::{Form, Transform},
+    list_body::{Items, ListWriter},
+    route::Route,
+    set::Endpoint,
+    transform,
+};
+
+/// How long a write may take.
+const WRITE: Duration = Duration::from_secs(34);
+
+pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
+/// One request for a resource.
+pub(crate) struct Call<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) parts: &'a Parts,
+    pub(crate) info: &'a RequestInfo,
+    pub(crate) route: Route<'a>,
+    pub(crate) form: Form,
+    pub(crate) include: IncludeObject,
+    pub(crate) pairs: Pairs<'a>,
+}
+
+/// The parameters of a request, decoded. Escapes that are none and bytes that are not UTF-8 are taken as they are.
+pub(crate) fn pairs(parts: &Parts) -> Pairs<'_> {
+    let query = parts.uri.query().unwrap_or_default();
+    form_urlencoded::parse(query.as_bytes()).collect()
+}
+
+impl<'a> Call<'a> {
+    /// Reads what is common to all verbs.
+    ///
+    /// # Errors
+    ///
+    /// 406 when the client accepts nothing that there is, 400 for a name that no object can have or a table that
+    /// cannot be.
+    pub(crate) fn new(
+        (registry, metrics): (&'a Registry, &'a Metrics),
+        parts: &'a Parts,
+        info: &'a RequestInfo,
+        route: Route<'a>,
+        accept: &Accept,
+    ) -> Result<Self, Status> {
+        let form = Form::of(accept)?;
+        let pairs = pairs(parts);
+        let include = match form.transform {
+            Transform::Table(_) => {
+                let wanted = pairs.iter().find(|(name, _)| name == "includeObject");
+                IncludeObject::parse(wanted.map_or("", |(_, value)| value))?
+            }
+            _ => IncludeObject::default(),
+        };
+        let call = Self { registry, metrics, parts, info, route, form, include, pairs };
+        call.check_name()?;
+        Ok(call)
+    }
+
+    fn check_name(&self) -> Result<(), Status> {
+        // The name of a list is that of its field selector, which may be anything.
+        let name = self.info.parts.get(1).map_or("", String::as_str);
+        let problems = path_segment(name);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let problems = problems.join(";");
+        Err(Status::bad_request(format!("Name parameter invalid: {}: {problems}", go::quote(name))))
+    }
+
+    pub(crate) fn endpoint(&self) -> &'a Endpoint {
+        self.route.endpoint
+    }
+
+    pub(crate) fn resource(&self) -> &'a Arc<Resource> {
+        &self.route.endpoint.resource
+    }
+
+    /// Where the objects are.
+    ///
+    /// # Errors
+    ///
+    /// 405 when they are nowhere.
+    pub(crate) fn storage(&self) -> Result<&'a Arc<Storage>, Status> {
+        let resource = self.resource();
+        let missing = || Status::method_not_supported(&resource.group_resource(), &self.info.verb);
+        resource.storage().ok_or_else(missing)
+    }
+
+    pub(crate) fn query(&self) -> options::Query<'_, Cow<'a, str>> {
+        options::Query(&self.pairs)
+    }
+
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
+    }
+
+    /// The namespace of the request; empty for all, and for what is in none.
+    pub(crate) fn namespace(&self) -> &'a str {
+        if self.resource().namespaced { &self.info.namespace } else { "" }
+    }
+
+    pub(crate) fn object_name(&self) -> ObjectName<'a> {
+        let name = self.info.parts.get(1).map_or("", String::as_str);
+        ObjectName { namespace: self.namespace(), name }
+    }
+
+    /// What the answer is of.
+    pub(crate) fn kind(&self) -> GroupVersionKind {
+        self.route.subresource.map_or_else(|| self.resource().kind(), |subresource| subresource.kind.clone())
+    }
+
+    pub(crate) fn header(&self, name: header::HeaderName) -> &'a str {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// What the registry has to know about a write.
+    pub(crate) fn context(&self, options: &CreateOptions) -> Context {
+        let mut context = self.bare_context(options.dry_run);
+        context.manager = match options.field_manager.as_str() {
+            "" => manager_of_user_agent(self.header(header::USER_AGENT)),
+            manager => manager.to_owned(),
+        };
+        context
+    }
+
+    /// [`Call::context`] for what sets no fields.
+    pub(crate) fn bare_context(&self, dry_run: bool) -> Context {
+        let user = self.parts.user();
+        let user = UserInfo {
+            name: user.name.clone(),
+            uid: user.uid.clone(),
+            groups: user.groups.clone(),
+            extra: user.extra.clone(),
+        };
+        let mut context = Context::new(user, Time { unix: Timestamp::now().as_second() });
+        context.dry_run = dry_run;
+        context
+    }
+
+    /// When a write must be done.
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.parts.deadline().within(WRITE)
+    }
+
+    /// The whole body of the request.
+    ///
+    /// # Errors
+    ///
+    /// 413 if it is too large, 504 if it does not arrive, 400 if it breaks off.
+    pub(crate) async fn read(&self, body: &mut Body) -> Result<Bytes, Status> {
+        read_body(body, MAX_BODY_BYTES, self.deadline()).await
+    }
+
+    /// An answer with a stored object. If the client wants what is stored, it is not parsed.
+    ///
+    /// # Errors
+    ///
+    /// 500 when the object cannot be read, 406 when the client wants a list.
+    pub(crate) fn answer_item(&self, code: StatusCode, item: &Item) -> Result<Response, Status> {
+        if self.form.transform != Transform::Nothing {
+            return self.answer_object(code, self.resource().object(item)?);
+        }
+        let mut out = Vec::with_capacity(item.value.len() + 64);
+        self.resource().write_object(item, TypeFields::Keep, &mut out)?;
+        out.push(b'\n');
+        self.form.answer(code, out)
+    }
+
+    /// An answer with an object.
+    ///
+    /// # Errors
+    ///
+    /// 406 when the client wants a list.
+    pub(crate) fn answer_object(&self, code: StatusCode, object: Object) -> Result<Response, Status> {
+        let object = transform::object(self.endpoint(), &self.kind(), &self.form, self.include, object)?;
+        let mut out = Vec::new();
+        encode_object(&object, &mut out);
+        out.push(b'\n');
+        self.form.answer(code, out)
+    }
+
+    /// An answer with a Status that is no error: it is never anything else.
+    ///
+    /// # Errors
+    ///
+    /// 500, which would be a mistake here.
+    pub(crate) fn answer_status(&self, status: &Status) -> Result<Response, Status> {
+        let mut out = serde_json::to_vec(status).map_err(Status::internal_error)?;
+        out.push(b'\n');
+        self.form.answer(StatusCode::OK, out)
+    }
+
+    /// An answer with a list, which is written while it is sent unless it is small.
+    ///
+    /// # Errors
+    ///
+    /// 500 when an object cannot be read, 406 when the client wants a single object.
+    pub(crate) fn answer_list(&self, listing: Listing) -> Result<Response, Status> {
+        let items = match self.form.transform {
+            Transform::Nothing => Items::Objects,
+            Transform::MetadataList(version) => Items::Metadata(version),
+            Transform::Metadata(_) => return Err(transform::is_a_list(self.resource())),
+            Transform::Table(version) => {
+                let tables = transform::tables(&self.endpoint().columns, version, self.include);
+                let table = transform::list_table(self.endpoint(), &tables, &listing)?;
+                return self.form.answer(StatusCode::OK, table);
+            }
+        };
+        let list = ListWriter::new(self.resource(), items, listing);
+        if list.size() <= CHUNK || !self.form.is_compact_json() {
+            return self.form.answer(StatusCode::OK, list.whole()?);
+        }
+        let compress = list.size() > COMPRESSED && accepts_gzip(&self.parts.headers);
+        let mut response = Response::new(pulled(list, compress));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.form.media_type.as_str()));
+        if compress {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        Ok(response)
+    }
+}
+
+/// The same in the words of the codec.
+pub(crate) fn validation(validation: options::FieldValidation) -> FieldValidation {
+    match validation {
+        options::FieldValidation::Ignore => FieldValidation::Ignore,
+        options::FieldValidation::Warn => FieldValidation::Warn,
+        options::FieldValidation::Strict => FieldValidation::Strict,
+    }
+}

@@ -1,0 +1,160 @@
+//! Discovery: which resources there are.
+//!
+//! There are two forms: the legacy documents, one for each group and version, and the aggregated one with everything
+//! in it. All are made when first asked for and kept with what they are about, so a change of one group costs the
+//! documents of that group and two concatenations.
+
+mod aggregated;
+mod legacy;
+
+use bytes::Bytes;
+use concord_codec::{JSON_AND_YAML, MediaType, negotiate};
+use concord_meta::Status;
+use concord_server::{Accept, Request, Response, Served, full, not_found, respond_status};
+use http::{HeaderValue, Method, StatusCode, header};
+
+pub(crate) use aggregated::Aggregated;
+
+use crate::{
+    apis::Settings,
+    form::{Form, check_accept},
+    set::{ApiSet, Origin},
+};
+use aggregated::Generation;
+
+/// What a path below `/api` or `/apis` that is no resource's asks for.
+enum Page<'a> {
+    /// `/api`
+    Core,
+    /// `/apis`
+    Groups,
+    /// `/apis/G`
+    Group(&'a str),
+    /// `/api/V`, `/apis/G/V`
+    Version(&'a str, &'a str),
+}
+
+impl<'a> Page<'a> {
+    fn of(path: &'a str) -> Option<Self> {
+        let mut segments = path.strip_prefix('/')?.trim_end_matches('/').split('/');
+        let page = match (segments.next()?, segments.next(), segments.next()) {
+            ("api", None, _) => Self::Core,
+            ("api", Some(version), None) => Self::Version("", version),
+            ("apis", None, _) => Self::Groups,
+            ("apis", Some(group), None) => Self::Group(group),
+            ("apis", Some(group), Some(version)) => Self::Version(group, version),
+            _ => return None,
+        };
+        segments.next().is_none().then_some(page)
+    }
+
+    /// Upstream serves some of these pages through its router, which takes only GET and looks at the `Accept`
+    /// header for itself.
+    fn is_routed(&self) -> bool {
+        matches!(self, Self::Core | Self::Version(..))
+    }
+}
+
+/// Answers a request for discovery.
+pub(crate) fn answer(
+    set: &ApiSet,
+    settings: &Settings,
+    path: &str,
+    request: &Request,
+    accept: &Accept,
+) -> Response {
+    let Some(page) = Page::of(path) else { return not_found() };
+    let mut response = match find(set, settings, &page, request, accept) {
+        Ok(Some(response)) => response,
+        Ok(None) => return not_found(),
+        Err(status) => respond_status(&status, accept),
+    };
+    response.extensions_mut().insert(Served);
+    response
+}
+
+/// `None` for a group that does not exist.
+fn find(
+    set: &ApiSet,
+    settings: &Settings,
+    page: &Page<'_>,
+    request: &Request,
+    accept: &Accept,
+) -> Result<Option<Response>, Status> {
+    let document = match page {
+        Page::Core => legacy::core(set, settings),
+        Page::Groups => legacy::groups(set),
+        Page::Group(name) => {
+            let Some(group) = set.group(name).filter(|_| !name.is_empty()) else { return Ok(None) };
+            legacy::group(group)
+        }
+        Page::Version(group, version) => {
+            let Some(group) = set.group(group) else { return Ok(None) };
+            match (group.version(version), group.origin()) {
+                (Some(version), origin) => legacy::version(version, origin),
+                (None, Origin::BuiltIn) => return Err(Status::unknown_resource()),
+                (None, Origin::Custom) => return Ok(None),
+            }
+        }
+    };
+    if page.is_routed() {
+        if *request.method() != Method::GET {
+            return Err(Status::method_not_allowed());
+        }
+        check_accept(accept.header(), false)?;
+    }
+    if let (Page::Core | Page::Groups, Some(choice)) = (page, aggregated_choice(accept)) {
+        let is_core = matches!(page, Page::Core);
+        return aggregated_answer(set, is_core, &choice, request).map(Some);
+    }
+    let form = Form::plain(accept)?;
+    form.answer(StatusCode::OK, document?.to_vec()).map(Some)
+}
+
+/// The aggregated form that is asked for.
+struct Choice {
+    generation: Generation,
+    form: Form,
+}
+
+/// Any clause that asks for the aggregated form wins over those that do not, as upstream has it.
+fn aggregated_choice(accept: &Accept) -> Option<Choice> {
+    let choice = negotiate(accept.header(), JSON_AND_YAML, |_, convert| {
+        convert.is_some_and(|convert| Generation::of(convert).is_some())
+    });
+    let choice = choice.ok()?;
+    let generation = Generation::of(choice.convert.as_ref()?)?;
+    let form = Form { media_type: choice.media_type, ..Form::json(choice.pretty || accept.pretty()) };
+    Some(Choice { generation, form })
+}
+
+fn aggregated_answer(
+    set: &ApiSet,
+    core: bool,
+    choice: &Choice,
+    request: &Request,
+) -> Result<Response, Status> {
+    let documents = aggregated::document(set, core)?;
+    let known = request.headers().get(header::IF_NONE_MATCH);
+    let mut response = if known.is_some_and(|known| *known == *documents.etag) {
+        let mut unchanged = Response::new(full(Bytes::new()));
+        *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
+        unchanged
+    } else {
+        let document = documents.bytes(choice.generation);
+        let body = match choice.form.is_compact_json() {
+            true => document.clone(),
+            false => choice.form.present(document.to_vec())?,
+        };
+        let mut response = Response::new(full(body));
+        let content_type = choice.generation.content_type(choice.form.media_type == MediaType::Yaml);
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    };
+    let headers = response.headers_mut();
+    let etag = HeaderValue::from_str(&documents.etag).map_err(Status::internal_error)?;
+    headers.insert(header::ETAG, etag);
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    Ok(response)
+}

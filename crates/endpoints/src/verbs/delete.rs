@@ -1,0 +1,178 @@
+//! delete and deletecollection.
+
+use concord_codec::{
+    DecodeError, Decoded, FieldValidation, JSON_AND_YAML, MediaType, Options, decode, decode_yaml,
+    negotiate_body, type_meta,
+};
+use concord_meta::{
+    GroupVersion, Status, go,
+    options::{DeleteOptions, ListOptions},
+};
+use concord_registry::{DeleteOutcome, ListRequest, Object};
+use concord_server::{Body, Response};
+use http::{StatusCode, header};
+use serde_json::Value;
+
+use super::{in_time, keep};
+use crate::{call::Call, form::refused};
+
+/// What upstream calls the place its options are registered in; it is part of an error's text.
+const SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
+
+/// The name of a member, what Go reads it into, and whether a value fits.
+type Member = (&'static str, &'static str, fn(&Value) -> bool);
+
+/// The members of the options.
+const MEMBERS: [Member; 5] = [
+    ("gracePeriodSeconds", "int64", Value::is_i64),
+    ("preconditions", "v1.Preconditions", Value::is_object),
+    ("orphanDependents", "bool", Value::is_boolean),
+    ("propagationPolicy", "v1.DeletionPropagation", Value::is_string),
+    ("dryRun", "[]string", Value::is_array),
+];
+
+pub(super) async fn delete(
+    call: &Call<'_>,
+    body: &mut Body,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
+    let options = options(call, body).await?;
+    let context = call.bare_context(options.dry_run);
+    let deletion = call.registry.delete(&context, call.resource(), call.object_name(), &options);
+    let outcome = Box::pin(in_time(call.deadline(), deletion)).await;
+    match keep(warnings, &context, outcome)? {
+        DeleteOutcome::Gone(status) => call.answer_status(&status),
+        DeleteOutcome::GoneObject(item) => call.answer_item(StatusCode::OK, &item),
+        DeleteOutcome::Pending(item) => {
+            let cascading = options.orphan_dependents == Some(false);
+            let code = if cascading { StatusCode::ACCEPTED } else { StatusCode::OK };
+            call.answer_item(code, &item)
+        }
+    }
+}
+
+pub(super) async fn delete_collection(
+    call: &Call<'_>,
+    body: &mut Body,
+    warnings: &mut Vec<String>,
+) -> Result<Response, Status> {
+    let selected = ListOptions::from_query(call.query())?;
+    let options = options(call, body).await?;
+    let context = call.bare_context(options.dry_run);
+    let namespace = Some(call.namespace()).filter(|namespace| !namespace.is_empty());
+    let request = ListRequest { namespace, options: &selected };
+    // However many there are: no limit but the one on the whole request.
+    let deletion = call.registry.delete_collection(&context, call.resource(), request, &options);
+    let outcome = Box::pin(deletion).await;
+    call.answer_list(keep(warnings, &context, outcome)?)
+}
+
+/// The options in the body or, if there is none, in the parameters.
+async fn options(call: &Call<'_>, body: &mut Body) -> Result<DeleteOptions, Status> {
+    let bytes = call.read(body).await?;
+    if bytes.is_empty() {
+        return DeleteOptions::from_query(call.query());
+    }
+    let media_type = negotiate_body(call.header(header::CONTENT_TYPE), JSON_AND_YAML).map_err(refused)?;
+    read(&bytes, media_type)
+}
+
+fn read(bytes: &[u8], media_type: MediaType) -> Result<DeleteOptions, Status> {
+    let object = decoded(bytes, media_type)?.object;
+    let seen = type_meta(&object).map_err(|error| undecodable(&error))?;
+    if !["", "DeleteOptions"].contains(&seen.kind.as_str()) {
+        let version = GroupVersion::new(seen.group, seen.version).to_string();
+        let (kind, version) = (go::quote(&seen.kind), go::quote(&version));
+        return Err(Status::bad_request(format!(
+            "no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""
+        )));
+    }
+    check_members(&object)?;
+    DeleteOptions::from_body(&Value::Object(object))
+}
+
+fn decoded(bytes: &[u8], media_type: MediaType) -> Result<Decoded, Status> {
+    let options = Options { validation: FieldValidation::Ignore, ..Options::default() };
+    let decoded = match media_type {
+        MediaType::Yaml => decode_yaml(bytes, &options),
+        _ => decode(bytes, &options),
+    };
+    decoded.map_err(|error| undecodable(&error))
+}
+
+fn undecodable(error: &DecodeError) -> Status {
+    match error {
+        DecodeError::Syntax { .. }
+        | DecodeError::UnexpectedEnd
+        | DecodeError::NotAnObject { .. }
+        | DecodeError::TypeField { .. } => {
+            Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        }
+        error => Status::bad_request(error.to_string()),
+    }
+}
+
+/// The first member of a wrong type, in Go's words.
+fn check_members(object: &Object) -> Result<(), Status> {
+    for (name, go_type, fits) in MEMBERS {
+        let Some(value) = object.get(name).filter(|value| !value.is_null() && !fits(value)) else { continue };
+        let found = match value {
+            Value::Number(number) => format!("number {number}"),
+            Value::String(_) => "string".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) | Value::Null => "object".to_owned(),
+        };
+        return Err(Status::bad_request(format!(
+            "json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {go_type}"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_meta::options::PropagationPolicy;
+
+    use super::*;
+
+    #[test]
+    fn bodies_are_read_in_both_forms() {
+        let json =
+            br#"{"kind":"DeleteOptions","apiVersion":"apps/v1","propagationPolicy":"Orphan","other":1}"#;
+        let yaml = b"propagationPolicy: Orphan\n";
+        for options in [read(json, MediaType::Json), read(yaml, MediaType::Yaml)] {
+            assert_eq!(options.expect("options").propagation_policy, Some(PropagationPolicy::Orphan));
+        }
+        assert_eq!(read(b"null", MediaType::Json), Ok(DeleteOptions::default()));
+    }
+
+    #[test]
+    fn what_are_no_options_is_refused_in_upstreams_words() {
+        let struct_type = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+                           \"json:\\\"kind,omitempty\\\"\" }";
+        let array = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type {struct_type}"
+        );
+        for (body, message) in [
+            ("{", "couldn't get version/kind; json parse error: unexpected end of JSON input"),
+            ("[]", &array),
+            (
+                r#"{"kind":"Foo","apiVersion":"v1"}"#,
+                "no kind \"Foo\" is registered for version \"v1\" in scheme \
+                 \"pkg/apis/meta/internalversion/scheme/register.go:27\"",
+            ),
+            (
+                r#"{"gracePeriodSeconds":"a"}"#,
+                "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            ),
+            (
+                r#"{"orphanDependents":1.5}"#,
+                "json: cannot unmarshal number 1.5 into Go struct field DeleteOptions.orphanDependents of type bool",
+            ),
+        ] {
+            let status = read(body.as_bytes(), MediaType::Json).expect_err(body);
+            assert_eq!((status.code, status.message.as_str()), (400, message), "{body}");
+        }
+    }
+}
