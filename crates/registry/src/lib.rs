@@ -36,7 +36,8 @@ pub use list::{ListRequest, Listing};
 pub use object::{Metadata, Object, metadata, metadata_mut};
 pub use registry::Registry;
 pub use resource::{
-    Backing, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind, Verb, Virtual,
+    Backing, Invocation, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind, Verb,
+    Virtual,
 };
 pub use select::Selection;
 pub use storage::{ObjectName, Storage};
