@@ -1,0 +1,196 @@
+//! From the catalog to resources.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use concord_builtins::{Catalog, GroupFacts, ResourceFacts, SubresourceFacts, VersionFacts, schema};
+use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};
+use concord_meta::{GroupResource, GroupVersion, GroupVersionKind};
+use concord_registry::{
+    Backing, Resource, ResourceNames, Scaling, Storage, Subresource, SubresourceKind, Verb,
+};
+use concord_schema::Schema;
+
+use crate::{RuntimeConfig, conversion::converter, strategy::BuiltinStrategy, virtuals, virtuals::Later};
+
+/// What the operator decides about the built-in APIs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Which of them are served.
+    pub runtime_config: RuntimeConfig,
+    /// What all keys begin with, with a slash at the end.
+    pub prefix: String,
+    /// How long events are kept.
+    pub event_ttl: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            runtime_config: RuntimeConfig::default(),
+            prefix: "/registry/".to_owned(),
+            event_ttl: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// The built-in APIs that are turned on, ready to be served.
+pub fn api_set(settings: &Settings) -> ApiSet {
+    Assembly { settings, storages: HashMap::new(), budgets: Arc::new(OnceLock::new()) }.set(Catalog::v1_36())
+}
+
+struct Assembly<'a> {
+    settings: &'a Settings,
+    /// By key: versions of one resource, and groups that share one, have it in common.
+    storages: HashMap<&'static str, Arc<Storage>>,
+    budgets: Later,
+}
+
+impl Assembly<'_> {
+    fn set(mut self, catalog: &'static Catalog) -> ApiSet {
+        let enabled: Vec<&VersionFacts> =
+            catalog.versions().filter(|version| self.settings.runtime_config.enables(version)).collect();
+        self.make_storages(&enabled);
+        let groups = catalog.groups().iter().filter_map(|group| self.group(group)).map(Arc::new);
+        ApiSet::new(groups.collect::<Vec<_>>())
+    }
+
+    fn group(&self, group: &GroupFacts) -> Option<ApiGroup> {
+        let enabled = group.versions.iter().filter(|version| self.settings.runtime_config.enables(version));
+        let versions: Vec<ApiVersion> = enabled.map(|version| self.version(version)).collect();
+        let priority =
+            group.versions.iter().find_map(|version| version.priority).map_or(0, |priority| priority.group);
+        let priority = i32::try_from(priority).unwrap_or(i32::MAX);
+        (!versions.is_empty()).then(|| ApiGroup::new(group.name, priority, Origin::BuiltIn, versions))
+    }
+
+    fn version(&self, facts: &VersionFacts) -> ApiVersion {
+        let version = GroupVersion::new(facts.group, facts.version);
+        let endpoints = facts.resources.iter().filter_map(|resource| self.endpoint(resource));
+        ApiVersion::new(version, endpoints.collect::<Vec<_>>())
+    }
+
+    fn endpoint(&self, facts: &ResourceFacts) -> Option<Endpoint> {
+        let resource = Arc::new(self.resource(facts)?);
+        if facts.plural == "poddisruptionbudgets" && facts.version == "v1" {
+            self.budgets.set(resource.clone()).ok();
+        }
+        let printer = concord_printers::printer(facts.group, facts.version, facts.kind);
+        Some(Endpoint { resource, columns: Columns::Fixed(printer) })
+    }
+
+    fn resource(&self, facts: &ResourceFacts) -> Option<Resource> {
+        let version = GroupVersion::new(facts.group, facts.version);
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let names = ResourceNames {
+            plural: facts.plural.to_owned(),
+            singular: facts.singular.clone(),
+            kind: facts.kind.to_owned(),
+            list_kind: facts.list_kind(),
+            short_names: owned(&facts.short_names),
+            categories: owned(&facts.categories),
+        };
+        let backing = match facts.storage {
+            Some(storage) => Backing::Stored(self.storages.get(storage.key)?.clone()),
+            None => {
+                let schema = schema(facts.group, facts.version, facts.kind)?;
+                Backing::Virtual(virtuals::of(facts.kind, schema, &self.budgets))
+            }
+        };
+        let mut resource = Resource::new(version, names, backing, verbs(&facts.verbs));
+        resource.namespaced = facts.namespaced;
+        resource.subresources =
+            facts.subresources.iter().filter_map(|subresource| self.subresource(subresource)).collect();
+        resource.warning = facts.deprecation_warning();
+        resource.storage_version_hash = facts.storage_version_hash().unwrap_or_default();
+        Some(resource)
+    }
+
+    fn subresource(&self, facts: &SubresourceFacts) -> Option<Subresource> {
+        let behaviour = match facts.name {
+            "scale" => SubresourceKind::Scale(scaling()?),
+            "binding" | "eviction" | "token" => {
+                let schema = schema(facts.group, facts.version, facts.kind)?;
+                SubresourceKind::Virtual(virtuals::of(facts.kind, schema, &self.budgets))
+            }
+            "attach" | "exec" | "log" | "portforward" | "proxy" => {
+                SubresourceKind::Unreachable("this server has no nodes behind it")
+            }
+            _ => SubresourceKind::Part,
+        };
+        Some(Subresource {
+            name: facts.name.to_owned(),
+            kind: GroupVersionKind::new(facts.group, facts.version, facts.kind),
+            verbs: verbs(&facts.verbs),
+            behaviour,
+        })
+    }
+
+    fn make_storages(&mut self, enabled: &[&VersionFacts]) {
+        let mut by_key: BTreeMap<&'static str, Vec<&ResourceFacts>> = BTreeMap::new();
+        for facts in enabled.iter().flat_map(|version| &version.resources) {
+            if let Some(storage) = facts.storage {
+                by_key.entry(storage.key).or_default().push(facts);
+            }
+        }
+        for (key, versions) in by_key {
+            if let Some(storage) = self.storage(&versions) {
+                self.storages.insert(key, Arc::new(storage));
+            }
+        }
+    }
+
+    /// The storage that these versions of a resource share.
+    fn storage(&self, versions: &[&ResourceFacts]) -> Option<Storage> {
+        let first = versions.first()?;
+        let stored = first.storage?;
+        let mut schemas: BTreeMap<String, Arc<Schema>> = BTreeMap::new();
+        for facts in versions {
+            schemas.insert(facts.api_version(), schema(facts.group, facts.version, facts.kind)?);
+        }
+        // Upstream stores a few kinds in versions that no release serves any more; here they are stored as served.
+        let (group, version) = match schema(stored.group, stored.version, first.kind) {
+            Some(_) => (stored.group, stored.version),
+            None => (first.group, first.version),
+        };
+        let stored_schema = schema(group, version, first.kind)?;
+        let version = GroupVersion::new(group, version);
+        schemas.insert(version.to_string(), stored_schema.clone());
+        // Selectors name the fields of the stored version.
+        let of_stored =
+            versions.iter().find(|facts| facts.group == group && facts.version == version.version);
+        let facts = of_stored.unwrap_or(first);
+        let names: Vec<String> = schemas.keys().cloned().collect();
+        let strategy = BuiltinStrategy::new(facts, &stored_schema, &names, self.settings.event_ttl);
+        Some(Storage {
+            resource: GroupResource::new(facts.group, facts.plural),
+            kind: facts.kind.to_owned(),
+            version,
+            namespaced: facts.namespaced,
+            prefix: format!("{}{}/", self.settings.prefix, stored.key).into(),
+            strategy: Arc::new(strategy),
+            converter: converter(facts.group, facts.plural),
+            schemas,
+        })
+    }
+}
+
+fn verbs(names: &[&str]) -> Vec<Verb> {
+    let mut verbs: Vec<Verb> = names.iter().filter_map(|name| Verb::parse(name)).collect();
+    verbs.sort();
+    verbs
+}
+
+/// Where the built-in kinds that can be scaled keep their replicas: all in the same places.
+fn scaling() -> Option<Scaling> {
+    let path = |names: [&str; 2]| names.map(ToOwned::to_owned).to_vec();
+    Some(Scaling {
+        spec_replicas: path(["spec", "replicas"]),
+        status_replicas: path(["status", "replicas"]),
+        selector: Some(path(["spec", "selector"])),
+        schema: schema("autoscaling", "v1", "Scale")?,
+    })
+}

@@ -1,0 +1,71 @@
+//! What kinds do beyond what the table of facts can say.
+
+mod certificates;
+mod namespaces;
+mod pods;
+mod secrets;
+mod services;
+
+use concord_meta::options::DeleteOptions;
+use concord_registry::{Context, Object, Part};
+
+/// What one kind does.
+#[derive(Clone, Copy)]
+pub(crate) struct Hooks {
+    /// Fills in what clients may leave out.
+    pub(crate) default: Option<fn(&mut Object)>,
+    /// After the common preparation of a create.
+    pub(crate) create: Option<fn(&Context, &mut Object)>,
+    /// After the common preparation of an update.
+    pub(crate) update: Option<fn(&Context, Part<'_>, &mut Object, &Object)>,
+    /// How long a deletion takes.
+    pub(crate) graceful_deletion: Option<fn(&Object, &DeleteOptions) -> i64>,
+    /// Whether something keeps an object from going away.
+    pub(crate) is_held: Option<fn(&Object) -> bool>,
+    /// When a deletion begins.
+    pub(crate) begin_deletion: Option<fn(&mut Object)>,
+    /// Why an object may not be deleted.
+    pub(crate) forbid_delete: Option<fn(&str) -> Option<&'static str>>,
+}
+
+impl Hooks {
+    /// Nothing.
+    const NONE: Self = Self {
+        default: None,
+        create: None,
+        update: None,
+        graceful_deletion: None,
+        is_held: None,
+        begin_deletion: None,
+        forbid_delete: None,
+    };
+}
+
+/// The hooks of a resource.
+pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
+    match (group, plural) {
+        ("", "namespaces") => namespaces::HOOKS,
+        ("", "pods") => pods::HOOKS,
+        ("", "secrets") => secrets::HOOKS,
+        ("", "services") => services::HOOKS,
+        ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
+        _ => Hooks::NONE,
+    }
+}
+
+/// The object at a member, made if it is missing.
+pub(crate) fn member<'a>(object: &'a mut Object, name: &str) -> &'a mut Object {
+    let slot = object.entry(name).or_insert_with(|| serde_json::Value::Object(Object::new()));
+    if !slot.is_object() {
+        *slot = serde_json::Value::Object(Object::new());
+    }
+    slot.as_object_mut().expect("made an object above")
+}
+
+/// Sets a member to what it is in another object, or removes it if it is not there.
+pub(crate) fn keep(new: &mut Object, old: &Object, name: &str) {
+    match old.get(name) {
+        Some(value) => drop(new.insert(name.to_owned(), value.clone())),
+        None => drop(new.remove(name)),
+    }
+}

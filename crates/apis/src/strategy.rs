@@ -1,0 +1,262 @@
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use concord_builtins::{
+    NameRule as Rule, Propagation, ResourceFacts, SelectableField, StatusOnCreate, StrategyFacts,
+};
+use concord_merge::{
+    apply::ResetFields,
+    fields::{FieldSet, Path},
+};
+use concord_meta::{
+    field,
+    fields::KnownFields,
+    names::{self, NameRule},
+    options::DeleteOptions,
+};
+use concord_registry::{Context, DefaultDeletion, Object, Part, Strategy, metadata, metadata_mut};
+use concord_schema::Schema;
+use serde_json::Value;
+
+use crate::kinds::{Hooks, hooks};
+
+/// How a built-in kind behaves: mostly facts, and a few hooks.
+pub(crate) struct BuiltinStrategy {
+    facts: Arc<StrategyFacts>,
+    /// What a new object's status is; `None` if the status has no door of its own, or comes with the object.
+    new_status: Option<Value>,
+    time_to_live: Option<Duration>,
+    main: Reset,
+    status: Reset,
+    approval: Reset,
+    /// The names of all fields to select by; empty if only those that every kind has.
+    known: Vec<&'static str>,
+    hooks: Hooks,
+}
+
+/// What one door leaves as it is.
+struct Reset {
+    paths: Vec<Vec<&'static str>>,
+    fields: ResetFields,
+}
+
+impl Reset {
+    fn new(facts: &ResourceFacts, subresource: Option<&str>, versions: &[String]) -> Self {
+        let paths: Vec<Vec<&str>> =
+            facts.reset_fields(subresource).into_iter().map(|path| path.split('.').collect()).collect();
+        let set: FieldSet = paths.iter().map(|path| Path::of_fields(path.iter().copied())).collect();
+        let fields = versions
+            .iter()
+            .fold(ResetFields::none(), |fields, version| fields.excluding(version.as_str(), set.clone()));
+        Self { paths, fields }
+    }
+
+    fn restore(&self, new: &mut Object, old: &Object) {
+        self.paths.iter().for_each(|path| restore(new, old, path));
+    }
+}
+
+/// Sets what is at a path to what it is in another object, or removes it if it is not there.
+fn restore(new: &mut Object, old: &Object, path: &[&str]) {
+    let Some((name, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        match old.get(*name) {
+            Some(value) => drop(new.insert((*name).to_owned(), value.clone())),
+            None => drop(new.remove(*name)),
+        }
+        return;
+    }
+    let empty = Object::new();
+    let old = old.get(*name).and_then(Value::as_object).unwrap_or(&empty);
+    if let Some(new) = new.get_mut(*name).and_then(Value::as_object_mut) {
+        restore(new, old, rest);
+    }
+}
+
+impl BuiltinStrategy {
+    /// The strategy of a resource that is stored with this schema; `versions` are all its API versions.
+    pub(crate) fn new(
+        facts: &ResourceFacts,
+        stored: &Schema,
+        versions: &[String],
+        event_ttl: Duration,
+    ) -> Self {
+        let strategy = facts.strategy.clone();
+        let mut known: Vec<&str> = strategy.fields.iter().map(|field| field.label).collect();
+        if !known.is_empty() {
+            known.push("metadata.name");
+            if !strategy.no_namespace_field {
+                known.push("metadata.namespace");
+            }
+        }
+        Self {
+            new_status: new_status(facts, stored),
+            time_to_live: strategy.ttl.map(|_| event_ttl),
+            main: Reset::new(facts, None, versions),
+            status: Reset::new(facts, Some("status"), versions),
+            approval: Reset::new(facts, Some("approval"), versions),
+            known,
+            hooks: hooks(facts.group, facts.plural),
+            facts: strategy,
+        }
+    }
+
+    fn reset(&self, part: Part<'_>) -> Option<&Reset> {
+        match part {
+            Part::Main => Some(&self.main),
+            Part::Sub("status") => Some(&self.status),
+            Part::Sub("approval") => Some(&self.approval),
+            Part::Sub(_) => None,
+        }
+    }
+
+    fn name_errors(&self, object: &Object) -> Vec<field::Error> {
+        let name = metadata(object).name();
+        let problems = match self.facts.name {
+            Rule::ConfigMapKey => names::config_map_key(name),
+            _ => Vec::new(),
+        };
+        let path = field::Path::new("metadata").child("name");
+        problems.into_iter().map(|problem| field::Error::invalid(&path, name, problem)).collect()
+    }
+}
+
+fn new_status(facts: &ResourceFacts, stored: &Schema) -> Option<Value> {
+    if !facts.has_status() {
+        return None;
+    }
+    let empty =
+        || stored.empty(facts.kind, "").get("status").cloned().unwrap_or(Value::Object(Object::new()));
+    match facts.strategy.status_on_create {
+        StatusOnCreate::Keep => None,
+        StatusOnCreate::Empty => Some(empty()),
+        StatusOnCreate::Phase(phase) => {
+            let mut status = empty();
+            if let Some(members) = status.as_object_mut() {
+                members.insert("phase".to_owned(), phase.into());
+            }
+            Some(status)
+        }
+    }
+}
+
+/// Everything but metadata and status: a change there is a new generation.
+fn desired(object: &Object) -> impl Iterator<Item = (&String, &Value)> {
+    let other = ["metadata", "status", "kind", "apiVersion"];
+    object.iter().filter(move |(name, _)| !other.contains(&name.as_str()))
+}
+
+impl Strategy for BuiltinStrategy {
+    fn name_rule(&self) -> NameRule {
+        match self.facts.name {
+            Rule::Subdomain => NameRule::Dns1123Subdomain,
+            Rule::Label => NameRule::Dns1123Label,
+            _ => NameRule::PathSegment,
+        }
+    }
+
+    fn default(&self, _api_version: &str, object: &mut Object) {
+        if let Some(default) = self.hooks.default {
+            default(object);
+        }
+    }
+
+    fn prepare_for_create(&self, context: &Context, object: &mut Object) {
+        if let Some(status) = &self.new_status {
+            object.insert("status".to_owned(), status.clone());
+        }
+        match self.facts.generation {
+            true => drop(metadata_mut(object).insert("generation".to_owned(), 1.into())),
+            false => drop(metadata_mut(object).remove("generation")),
+        }
+        if let Some(create) = self.hooks.create {
+            create(context, object);
+        }
+    }
+
+    fn prepare_for_update(&self, context: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
+        if let Some(reset) = self.reset(part) {
+            reset.restore(new, old);
+        }
+        if let Some(update) = self.hooks.update {
+            update(context, part, new, old);
+        }
+        if self.facts.generation && desired(new).ne(desired(old)) {
+            let next = metadata(old).generation().saturating_add(1);
+            metadata_mut(new).insert("generation".to_owned(), next.into());
+        }
+    }
+
+    fn validate_create(&self, _: &Context, object: &Object) -> Vec<field::Error> {
+        self.name_errors(object)
+    }
+
+    fn reset_fields(&self, part: Part<'_>) -> ResetFields {
+        self.reset(part).map_or_else(ResetFields::none, |reset| reset.fields.clone())
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        self.facts.create_on_update
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        !self.facts.conditional_update
+    }
+
+    fn return_deleted_object(&self) -> bool {
+        self.facts.returns_deleted
+    }
+
+    fn default_deletion(&self) -> DefaultDeletion {
+        match self.facts.propagation {
+            Propagation::DeleteDependents => DefaultDeletion::Dependents,
+            Propagation::Orphan => DefaultDeletion::Orphan,
+            Propagation::Unsupported => DefaultDeletion::Unsupported,
+        }
+    }
+
+    fn graceful_deletion(&self, object: &Object, options: &DeleteOptions) -> Option<i64> {
+        self.hooks.graceful_deletion.map(|grace| grace(object, options))
+    }
+
+    fn is_held(&self, object: &Object) -> bool {
+        self.hooks.is_held.is_some_and(|is_held| is_held(object))
+    }
+
+    fn begin_deletion(&self, object: &mut Object) {
+        if let Some(begin) = self.hooks.begin_deletion {
+            begin(object);
+        }
+    }
+
+    fn forbid_delete(&self, name: &str) -> Option<&'static str> {
+        self.hooks.forbid_delete.and_then(|forbid| forbid(name))
+    }
+
+    fn time_to_live(&self) -> Option<Duration> {
+        self.time_to_live
+    }
+
+    fn known_fields(&self) -> KnownFields<'_> {
+        if self.known.is_empty() { KnownFields::Metadata } else { KnownFields::Listed(&self.known) }
+    }
+
+    fn field<'a>(&self, object: &'a Object, field: &str) -> Cow<'a, str> {
+        let Some(field) = self.facts.fields.iter().find(|known| known.label == field) else {
+            return Cow::Borrowed("");
+        };
+        value(object, field)
+    }
+}
+
+fn value<'a>(object: &'a Object, field: &SelectableField) -> Cow<'a, str> {
+    let found = field.paths.iter().find_map(|path| {
+        let mut names = path.split('.');
+        let first = object.get(names.next()?)?;
+        names.try_fold(first, |value, name| value.get(name)).filter(|value| !value.is_null() && **value != "")
+    });
+    match found {
+        None => Cow::Borrowed(field.zero),
+        Some(Value::String(text)) => Cow::Borrowed(text),
+        Some(other) => Cow::Owned(other.to_string()),
+    }
+}
