@@ -80,6 +80,9 @@ pub(crate) struct Run {
     /// Connections these share, with HTTP/2 [default: one each].
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<usize>,
+    /// Threads of the client [default: half as many as there are CPUs].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
     /// The protocol to speak: 2 or 1.1.
     #[arg(long, value_enum, default_value = "2", value_name = "VERSION")]
     pub(crate) http: Http,
@@ -111,8 +114,8 @@ pub(crate) struct Run {
     /// A process of the server, whose CPU and memory are reported; may be given several times.
     #[arg(long, value_parser = pid, value_name = "[NAME=]PID")]
     pub(crate) pid: Vec<Pid>,
-    /// Start the server with this shell command. With other scenarios, the last one started is measured and
-    /// stopped at the end.
+    /// Start the server with this shell command; begin it with `exec`, so that the process is the server. The
+    /// kubeconfig must exist before. With other scenarios, the last one started is measured and stopped at the end.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) startup_command: Option<String>,
     /// How often.
@@ -225,6 +228,11 @@ impl Run {
         self.connections.unwrap_or(self.concurrency)
     }
 
+    /// Threads of the client. One needs no locks and no waking of others, and leaves the server a CPU.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from) / 2).max(1)
+    }
+
     /// Refuses what cannot work, before anything is done.
     pub(crate) fn check(&self) -> Result<()> {
         let in_range = |name: &str, value: usize, least: usize, most: usize| {
@@ -236,6 +244,7 @@ impl Run {
         // A ConfigMap holds at most 1 MiB, and the server adds metadata.
         in_range("size", self.size, 1, 1_000_000)?;
         in_range("connections", self.connections(), 1, self.concurrency)?;
+        in_range("threads", self.threads(), 1, 256)?;
         in_range("watchers", self.watchers, 1, 100_000)?;
         in_range("watchers-per-connection", self.watchers_per_connection, 1, self.watchers)?;
         in_range("watch-writes", self.watch_writes, 1, 1_000_000)?;

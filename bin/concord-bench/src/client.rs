@@ -13,7 +13,7 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, BufReader},
     net::TcpStream,
     task::JoinHandle,
 };
@@ -25,6 +25,9 @@ use crate::kubeconfig::Access;
 /// smaller and would make the server wait in long lists.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// Read from a socket at once. The TLS library alone would read 4 KiB at a time.
+const READ_BYTES: usize = 64 << 10;
 
 /// Of an answer that is not a success, for the message in it.
 const MAX_FAILURE_BYTES: usize = 64 << 10;
@@ -144,6 +147,7 @@ impl Server {
     async fn connect_now(&self) -> Result<Connection> {
         let stream = TcpStream::connect((self.inner.host.as_str(), self.inner.port)).await?;
         stream.set_nodelay(true)?;
+        let stream = BufReader::with_capacity(READ_BYTES, stream);
         let Some((connector, name)) = &self.inner.tls else { return self.handshake(stream).await };
         let stream = connector.connect(name.clone(), stream).await.context("TLS handshake")?;
         let chosen = stream.get_ref().1.alpn_protocol();

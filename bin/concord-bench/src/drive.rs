@@ -97,44 +97,27 @@ impl Crew {
         progress: &Progress,
     ) -> Result<Outcome> {
         let workers = self.assemble().await?;
-        let shared = Arc::new(Shared {
-            operation,
-            bound,
-            begun: Instant::now(),
-            workers: self.workers,
-            next: AtomicUsize::new(0),
-            done: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            first_failure: Mutex::new(None),
-            stopped: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(operation, bound, self.workers));
         let mut tasks = JoinSet::new();
         for (index, worker) in workers.into_iter().enumerate() {
             tasks.spawn(work(worker, index, shared.clone(), self.server.clone()));
         }
-        let mut outcome = Outcome {
-            latency: stats::histogram(),
-            bytes: 0,
-            failures: 0,
-            first_failure: None,
-            elapsed: Duration::ZERO,
-        };
+        let (mut latency, mut bytes) = (stats::histogram(), 0);
         let mut tick = tokio::time::interval(Duration::from_millis(100));
         while !tasks.is_empty() {
             tokio::select! {
                 Some(ended) = tasks.join_next() => {
-                    let (latency, bytes) = ended?;
-                    outcome.latency.add(latency)?;
-                    outcome.bytes += bytes;
+                    let (times, received) = ended?;
+                    latency.add(times)?;
+                    bytes += received;
                 }
                 _ = tick.tick() => progress.show(shared.done.load(Relaxed), shared.begun.elapsed()),
             }
         }
-        outcome.elapsed = shared.begun.elapsed();
-        outcome.failures = shared.failures.load(Relaxed);
-        outcome.first_failure = shared.first_failure.lock().take();
-        shared.check(outcome.failures)?;
-        Ok(outcome)
+        let failures = shared.failures.load(Relaxed);
+        let first_failure = shared.first_failure.lock().take();
+        shared.check(failures)?;
+        Ok(Outcome { latency, bytes, failures, first_failure, elapsed: shared.begun.elapsed() })
     }
 }
 
@@ -184,6 +167,20 @@ async fn reconnect(worker: &mut Worker, server: &Server, shared: &Shared) -> boo
 }
 
 impl Shared {
+    fn new(operation: Operation, bound: Bound, workers: usize) -> Self {
+        Self {
+            operation,
+            bound,
+            begun: Instant::now(),
+            workers,
+            next: AtomicUsize::new(0),
+            done: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            first_failure: Mutex::new(None),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
     /// The next turn of a worker, if there is one.
     fn turn(&self, worker: usize, round: usize, objects: usize) -> Option<usize> {
         if self.stopped.load(Relaxed) {

@@ -32,6 +32,7 @@ use args::{Cli, Command};
 use clap::Parser;
 use report::Report;
 use run::Ending;
+use tokio::runtime::{Builder, Runtime};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -39,10 +40,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// What shells report for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-#[tokio::main]
 #[allow(clippy::print_stderr, reason = "how a program says why it failed")]
-async fn main() -> ExitCode {
-    match command(Cli::parse().command).await {
+fn main() -> ExitCode {
+    match command(Cli::parse().command) {
         Ok(Ending::Good) => ExitCode::SUCCESS,
         Ok(Ending::Faulty) => ExitCode::FAILURE,
         Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
@@ -53,14 +53,24 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn command(command: Command) -> Result<Ending> {
+fn command(command: Command) -> Result<Ending> {
     match command {
-        Command::Run(args) => run::run(*args).await,
+        Command::Run(args) => {
+            args.check()?;
+            runtime(args.threads())?.block_on(run::run(*args))
+        }
         Command::Compare { first, second } => {
             print(&compare::compare(&Report::load(&first)?, &Report::load(&second)?));
             Ok(Ending::Good)
         }
     }
+}
+
+fn runtime(threads: usize) -> std::io::Result<Runtime> {
+    if threads == 1 {
+        return Builder::new_current_thread().enable_all().build();
+    }
+    Builder::new_multi_thread().worker_threads(threads).enable_all().build()
 }
 
 /// Standard output is for results only; progress goes to the terminal.

@@ -19,6 +19,8 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Report {
     pub(crate) format: u32,
+    /// When the run began, in seconds since 1970.
+    pub(crate) began: u64,
     pub(crate) label: String,
     /// `gitVersion` of /version.
     pub(crate) server_version: String,
@@ -45,6 +47,7 @@ pub(crate) struct Settings {
     pub(crate) size: usize,
     pub(crate) concurrency: usize,
     pub(crate) connections: usize,
+    pub(crate) threads: usize,
     pub(crate) http: String,
     pub(crate) gzip: bool,
     pub(crate) duration_seconds: f64,
@@ -91,6 +94,11 @@ impl Row {
         stats::per(self.usage.client_cpu_ms, self.count as f64)
     }
 
+    /// Whether the client had no time left: then a faster server would not have done better.
+    pub(crate) fn client_was_busy(&self, threads: usize) -> bool {
+        self.usage.client_cpu_ms > 0.9 * self.seconds * 1000.0 * threads as f64 && self.seconds > 0.0
+    }
+
     /// Whether the numbers may be believed.
     pub(crate) fn good(&self) -> bool {
         self.failures == 0 && self.watch.as_ref().is_none_or(Checks::good)
@@ -105,6 +113,7 @@ impl Settings {
             size: run.size,
             concurrency: run.concurrency,
             connections: run.connections(),
+            threads: run.threads(),
             http: if run.http == Http::Two { "2" } else { "1.1" }.to_owned(),
             gzip: run.gzip,
             duration_seconds: run.duration.as_secs_f64(),
@@ -140,8 +149,10 @@ impl Machine {
 impl Report {
     /// One without results yet.
     pub(crate) fn new(run: &Run) -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self {
             format: FORMAT,
+            began: now.map_or(0, |since| since.as_secs()),
             label: run.label.clone().unwrap_or_default(),
             server_version: String::new(),
             machine: Machine::here(),
@@ -225,6 +236,9 @@ pub(crate) mod tests {
         row.usage.processes = vec![process.clone(), process];
         assert_eq!(row.server_cpu_each(), Some(4.0));
         assert!(row.good());
+        assert!(!row.client_was_busy(1));
+        row.usage.client_cpu_ms = 1900.0;
+        assert!(row.client_was_busy(1) && !row.client_was_busy(2));
         row.watch = Some(Checks { lost: 1, ..Checks::default() });
         assert!(!row.good());
     }

@@ -42,9 +42,8 @@ pub(crate) struct Bench {
     report: Report,
 }
 
-/// Measures, prints and saves.
+/// Measures, prints and saves. The arguments are checked.
 pub(crate) async fn run(args: Run) -> Result<Ending> {
-    args.check()?;
     let mut bench = Bench::new(args)?;
     // Dropping the measurement ends its tasks, so that cleaning up has the server for itself.
     let measured = tokio::select! {
@@ -53,7 +52,7 @@ pub(crate) async fn run(args: Run) -> Result<Ending> {
     };
     let cleaned = tokio::select! {
         cleaned = bench.clean_up() => cleaned,
-        () = interrupted(), if measured.is_none() || bench.namespace_exists => bench.left_behind(),
+        () = interrupted() => bench.left_behind(),
     };
     let good = bench.publish()?;
     match (measured, cleaned) {

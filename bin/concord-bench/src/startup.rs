@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use tokio::process::{Child, Command};
 
 use crate::{
-    client::{Call, Server},
+    client::{Call, Connection, Server},
     progress::Progress,
     scan, stats,
 };
@@ -36,7 +36,7 @@ pub(crate) async fn measure(
     time_limit: Duration,
 ) -> Result<(Histogram<u64>, Started)> {
     ensure!(
-        !ready(server).await,
+        !Probe::default().ready(server).await,
         "something is ready at {} already: stop it, since the start is what is measured",
         server.url()
     );
@@ -68,7 +68,8 @@ async fn start(server: &Server, command: &str, time_limit: Duration) -> Result<(
         .spawn()
         .context("cannot run sh")?;
     let pid = child.id().context("the server ended at once")?;
-    while !ready(server).await {
+    let mut probe = Probe::default();
+    while !probe.ready(server).await {
         if let Some(status) = child.try_wait()? {
             bail!("the server ended before it was ready ({status}): run `{command}` yourself to see why");
         }
@@ -78,12 +79,30 @@ async fn start(server: &Server, command: &str, time_limit: Duration) -> Result<(
     Ok((begun.elapsed(), Started { child, pid }))
 }
 
-async fn ready(server: &Server) -> bool {
-    let look = async {
-        let mut connection = server.connect().await?;
-        scan::drain(connection.expect(Call::get("/readyz")).await?.into_body()).await
-    };
-    matches!(tokio::time::timeout(LOOK, look).await, Ok(Ok(_)))
+/// Asks whether the server is ready, on one connection as soon as there is one: a handshake for every look would
+/// slow down the start that is measured.
+#[derive(Default)]
+struct Probe {
+    connection: Option<Connection>,
+}
+
+impl Probe {
+    async fn ready(&mut self, server: &Server) -> bool {
+        matches!(tokio::time::timeout(LOOK, self.look(server)).await, Ok(Ok(true)))
+    }
+
+    async fn look(&mut self, server: &Server) -> Result<bool> {
+        // Taken out, so that a connection on which anything fails is not used again.
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => server.connect().await?,
+        };
+        let answer = connection.send(Call::get("/readyz")).await?;
+        let ready = answer.status().is_success();
+        scan::drain(answer.into_body()).await?;
+        self.connection = Some(connection);
+        Ok(ready)
+    }
 }
 
 impl Started {

@@ -91,7 +91,7 @@ pub(crate) fn results(report: &Report) -> String {
     text.push_str(
         "CPU-ms are per count; others is the share of the machine that neither server nor client used.\n",
     );
-    for note in report.rows.iter().flat_map(notes) {
+    for note in report.rows.iter().flat_map(|row| notes(row, report.settings.threads)) {
         text.push_str(&note);
         text.push('\n');
     }
@@ -140,8 +140,11 @@ fn cells(row: &Row, cpus: usize) -> Vec<String> {
     ]
 }
 
-fn notes(row: &Row) -> Vec<String> {
+fn notes(row: &Row, threads: usize) -> Vec<String> {
     let mut notes = Vec::new();
+    if row.client_was_busy(threads) {
+        notes.push(format!("{}: the client had no time left; try more --threads", row.scenario));
+    }
     if let Some(failure) = &row.first_failure {
         notes.push(format!("{}: first failure: {failure}", row.scenario));
     }
