@@ -17,7 +17,7 @@ pub enum Mismatch {
         /// Go's name of its type.
         expected: String,
     },
-    /// The same where Go does not say in which field, as in types that it reads by hand.
+    /// The same for the whole document.
     #[error("json: cannot unmarshal {found} into Go value of type {expected}")]
     Value {
         /// What stands there.

@@ -186,22 +186,31 @@ impl<'a> Walk<'a> {
             saved: None,
             unknown: None,
         };
-        inner.value(id, value)?;
-        inner.saved.map_or(Ok(()), Err)
+        let result = inner.value(id, value);
+        let result = result.and_then(|()| inner.saved.map_or(Ok(()), Err));
+        result.map_err(|mismatch| self.in_context(mismatch))
     }
 
     /// Keeps a wrong kind of value in mind, if it is the first.
     fn refuse(&mut self, found: String, expected: &str) {
-        if self.saved.is_some() {
-            return;
+        if self.saved.is_none() {
+            let expected = expected.to_owned();
+            self.saved = Some(self.in_context(Mismatch::Value { found, expected }));
         }
-        let expected = expected.to_owned();
-        self.saved = Some(if self.stack.is_empty() {
-            Mismatch::Value { found, expected }
-        } else {
-            let structure = self.structure.to_owned();
-            Mismatch::Field { found, structure, path: self.stack.join("."), expected }
-        });
+    }
+
+    /// Go adds the field it is in to what another reader says of a wrong kind.
+    fn in_context(&self, mismatch: Mismatch) -> Mismatch {
+        let (found, inner, expected) = match mismatch {
+            Mismatch::Value { found, expected } => (found, None, expected),
+            Mismatch::Field { found, path, expected, .. } => (found, Some(path), expected),
+            other => return other,
+        };
+        if self.stack.is_empty() {
+            return Mismatch::Value { found, expected };
+        }
+        let path = self.stack.iter().copied().chain(inner.as_deref()).collect::<Vec<_>>().join(".");
+        Mismatch::Field { found, structure: self.structure.to_owned(), path, expected }
     }
 
     /// Does something one step further down, as unknown fields count steps.

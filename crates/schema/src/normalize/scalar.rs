@@ -24,13 +24,33 @@ impl Walk<'_> {
                 }
             }
             (Scalar::Bytes, Value::String(text)) => self.bytes(text),
-            (Scalar::Time, _) => return moment(value, Layout::Seconds),
-            (Scalar::MicroTime, _) => return moment(value, Layout::Micros),
-            (Scalar::Quantity, _) => return quantity(value),
-            (Scalar::IntOrString, _) => return int_or_string(value),
+            (Scalar::Bytes, Value::Array(items)) => {
+                let bytes: Vec<u8> = items.iter().map(|item| self.byte(item)).collect();
+                *value = base64::encode(&bytes).into();
+            }
+            (Scalar::Time | Scalar::MicroTime | Scalar::Quantity | Scalar::IntOrString, _) => {
+                return by_hand(scalar, value).map_err(|mismatch| self.in_context(mismatch));
+            }
             _ => self.refuse(found(value), go),
         }
         Ok(())
+    }
+
+    /// Bytes may be given as a list of numbers.
+    fn byte(&mut self, item: &Value) -> u8 {
+        match item {
+            Value::Null => 0,
+            Value::Number(number) => {
+                number.as_u64().and_then(|byte| byte.try_into().ok()).unwrap_or_else(|| {
+                    self.refuse(number_text(number), "uint8");
+                    0
+                })
+            }
+            other => {
+                self.refuse(found(other), "uint8");
+                0
+            }
+        }
     }
 
     fn bytes(&mut self, text: &mut String) {
@@ -72,7 +92,17 @@ fn fits(number: &Number, scalar: Scalar) -> bool {
     number.as_i64().is_some_and(|value| scalar == Scalar::Int64 || i32::try_from(value).is_ok())
 }
 
-/// What a type that Go reads by hand says of a value it cannot read: without the field.
+/// Types with a reader of their own, which ends the reading when it fails.
+fn by_hand(scalar: Scalar, value: &mut Value) -> Result {
+    match scalar {
+        Scalar::Time => moment(value, Layout::Seconds),
+        Scalar::MicroTime => moment(value, Layout::Micros),
+        Scalar::Quantity => quantity(value),
+        _ => int_or_string(value),
+    }
+}
+
+/// Such a reader does not know the field it is in.
 fn wrong<T>(found: String, expected: &str) -> Result<T> {
     Err(Mismatch::Value { found, expected: expected.to_owned() })
 }
