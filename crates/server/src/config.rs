@@ -8,11 +8,18 @@ use std::{
     time::Duration,
 };
 
-use rustls::{crypto::aws_lc_rs, server::ServerConfig, sign::CertifiedKey, sign::SingleCertAndKey};
+use http::HeaderValue;
+use rustls::{server::ServerConfig, sign::CertifiedKey};
 use tokio::net::TcpListener;
 
 use crate::{
-    HealthChecks, Server, Unhealthy, Version, chain, health::check_fn, http::Handler, routes::Routes,
+    AllowedOrigins, Authentication, Authorizer, Basics, HealthChecks, Metrics, PrivilegedGroups, Server,
+    ShutdownToken, Unhealthy, Union, Version,
+    chain::Chain,
+    health::check_fn,
+    http::Handler,
+    routes::{Apis, NotFound, Routes},
+    tls,
 };
 
 /// Why a server could not be made.
@@ -22,6 +29,10 @@ pub enum Error {
     /// The TLS library refused its configuration.
     #[error("the TLS configuration is not usable")]
     Tls(#[from] rustls::Error),
+
+    /// A value that cannot stand in a header.
+    #[error("the HSTS directives cannot stand in a header: {0:?}")]
+    Hsts(String),
 
     /// A limit of zero would serve nobody.
     #[error("{0} must be at least 1")]
@@ -53,6 +64,50 @@ pub struct Config {
     pub version: Version,
     /// What the parts have to say about their state.
     pub health: HealthChecks,
+    /// How the server finds out who its clients are. The default knows nobody: all are anonymous.
+    pub authentication: Authentication,
+    /// Who may do what. The default is what upstream's default roles allow everybody, and everything to the
+    /// group `system:masters`.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// How many requests run at once, and how long.
+    pub requests: RequestLimits,
+    /// What browsers are told.
+    pub browsers: Browsers,
+    /// How often, of one, an HTTP/2 connection is closed after a request, so that clients spread over several
+    /// servers. Default: never.
+    pub goaway_chance: f64,
+    /// What monitoring reads. Parts may add to it.
+    pub metrics: Arc<Metrics>,
+    /// What answers everything that is not the server's own: the APIs.
+    pub apis: Arc<dyn Handler>,
+    /// The paths that the APIs answer now, for the index at `/`.
+    pub paths: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+}
+
+/// What requests may take.
+#[derive(Debug, Clone)]
+pub struct RequestLimits {
+    /// How long a request may take, unless it is one that lasts. Default: one minute, as upstream's.
+    pub timeout: Duration,
+    /// How many requests that only read run at once; 0 for no limit. Default: 400, as upstream's.
+    pub max_in_flight: usize,
+    /// How many other requests run at once; 0 for no limit. Default: 200, as upstream's.
+    pub max_mutating_in_flight: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(60), max_in_flight: 400, max_mutating_in_flight: 200 }
+    }
+}
+
+/// What browsers are told; by default nothing.
+#[derive(Clone, Default)]
+pub struct Browsers {
+    /// The directives of `Strict-Transport-Security`.
+    pub hsts: Vec<String>,
+    /// The origins whose pages may call the server.
+    pub allowed_origins: Option<AllowedOrigins>,
 }
 
 /// What connections may take: each limit keeps a slow, broken or hostile client from costing others.
@@ -115,6 +170,14 @@ impl Config {
             shutdown: Shutdown::default(),
             version,
             health: HealthChecks::new(),
+            authentication: Authentication::default(),
+            authorizer: Arc::new(Union(vec![Arc::new(PrivilegedGroups::default()), Arc::new(Basics)])),
+            requests: RequestLimits::default(),
+            browsers: Browsers::default(),
+            goaway_chance: 0.0,
+            metrics: Arc::default(),
+            apis: Arc::new(NotFound),
+            paths: Arc::new(Vec::new),
         }
     }
 
@@ -122,7 +185,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Error::ZeroLimit`], [`Error::Tls`].
+    /// [`Error::ZeroLimit`], [`Error::Tls`], [`Error::Hsts`].
     pub fn complete(self) -> Result<CompletedConfig, Error> {
         if self.limits.connections == 0 {
             return Err(Error::ZeroLimit("the number of connections"));
@@ -130,18 +193,42 @@ impl Config {
         if self.limits.streams == 0 {
             return Err(Error::ZeroLimit("the number of HTTP/2 streams"));
         }
-        let stopping = Stopping::default();
+        let (stopping, draining) = (Stopping::default(), ShutdownToken::default());
         // Last, as upstream has it: it is the one everybody waits for in the list.
         let health = self.health.with_readiness(stopping.clone().into_check());
+        self.metrics.set_build_info(&self.version);
+        let tls = tls::server_config(self.identity, self.authentication.client_ca.as_deref())?;
+        let chain = Chain {
+            authenticator: self.authentication.into_authenticator(),
+            authorizer: self.authorizer,
+            limits: self.requests,
+            hsts: hsts(&self.browsers.hsts)?,
+            allowed_origins: self.browsers.allowed_origins,
+            goaway_chance: self.goaway_chance,
+            metrics: self.metrics.clone(),
+            draining: draining.clone(),
+        };
+        let apis = Apis { handler: self.apis, paths: self.paths };
+        let routes = Routes::new(health.endpoints(), self.version, self.metrics.clone(), apis);
         Ok(CompletedConfig {
             address: SocketAddr::new(self.bind_address, self.secure_port),
-            tls: tls(self.identity)?,
+            tls: Arc::new(tls),
             limits: self.limits,
             shutdown: self.shutdown,
-            handler: chain::build(Routes::new(health.endpoints(), self.version)),
+            handler: chain.build(routes),
+            metrics: self.metrics,
             stopping,
+            draining,
         })
     }
+}
+
+fn hsts(directives: &[String]) -> Result<Option<HeaderValue>, Error> {
+    if directives.is_empty() {
+        return Ok(None);
+    }
+    let directives = directives.join("; ");
+    HeaderValue::try_from(&directives).map(Some).map_err(|_| Error::Hsts(directives))
 }
 
 /// A configuration that has been checked: all it takes to listen.
@@ -151,7 +238,9 @@ pub struct CompletedConfig {
     pub(crate) limits: ConnectionLimits,
     pub(crate) shutdown: Shutdown,
     pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) stopping: Stopping,
+    pub(crate) draining: ShutdownToken,
 }
 
 impl CompletedConfig {
@@ -185,15 +274,4 @@ impl Stopping {
             std::future::ready(result)
         })
     }
-}
-
-/// TLS 1.2 and 1.3; HTTP/2 for clients that offer it.
-fn tls(identity: Arc<CertifiedKey>) -> Result<Arc<ServerConfig>, Error> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
 }

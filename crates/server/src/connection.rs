@@ -1,5 +1,6 @@
 use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use http::{Method, header::CONTENT_LENGTH};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::{
@@ -17,12 +18,22 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
 use crate::{
-    ConnectionLimits,
+    ConnectionHandle, ConnectionLimits, Metrics, ShutdownToken,
+    authentication::PeerCertificates,
     http::{Handler, Request, Response},
+    sending::Sending,
 };
+
+/// How much one request or answer may have waiting in a connection's buffers; also how long the header of a
+/// request may be. What is larger waits with its handler, where its time is bound.
+const BUFFER: usize = 256 * 1024;
+/// How much of one request body, and of all on an HTTP/2 connection, a client may send before a handler reads
+/// it. The first is upstream's.
+const STREAM_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// What all connections share.
 pub(crate) struct Connections {
@@ -31,7 +42,8 @@ pub(crate) struct Connections {
     pub(crate) first_request: Duration,
     pub(crate) protocol: Protocol,
     pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) drain: CancellationToken,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) draining: ShutdownToken,
 }
 
 /// The settings of both protocols.
@@ -49,18 +61,26 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        self.0.spawn(stream);
+        self.0.spawn(async {
+            if !Sending::bound(stream).await {
+                tracing::debug!("A client did not read its answer, which was cut off.");
+            }
+        });
     }
 }
 
 impl Protocol {
     pub(crate) fn new(limits: &ConnectionLimits, streams: TaskTracker) -> Self {
         let mut builder = auto::Builder::new(Streams(streams));
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(BUFFER);
         builder
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.streams)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buf_size(BUFFER)
+            .max_header_list_size(BUFFER as u32)
             .keep_alive_interval(limits.ping_interval)
             .keep_alive_timeout(limits.ping_timeout);
         Self { http1: builder.clone().http1_only(), http2: builder.http2_only() }
@@ -95,36 +115,52 @@ impl Connections {
     pub(crate) async fn serve(&self, stream: TcpStream) {
         let handshake = timeout(self.handshake, self.tls.accept(stream));
         let handshake = tokio::select! {
-            () = self.drain.cancelled() => return,
+            () = self.draining.begun() => return,
             handshake = handshake => handshake,
         };
         // What a client does wrong is its own affair, and anyone can do it: not above debug.
         match handshake {
-            Ok(Ok(stream)) => self.serve_requests(stream).await,
-            Ok(Err(error)) => tracing::debug!(%error, "A TLS handshake failed."),
-            Err(_) => tracing::debug!("A TLS handshake took too long."),
+            Ok(Ok(stream)) => {
+                if !Sending::bound(self.serve_requests(stream)).await {
+                    tracing::debug!("A client did not read its answer, its connection was cut.");
+                }
+            }
+            Ok(Err(error)) => {
+                self.metrics.tls_handshake_errors.inc();
+                tracing::debug!(%error, "A TLS handshake failed.");
+            }
+            Err(_) => {
+                self.metrics.tls_handshake_errors.inc();
+                tracing::debug!("A TLS handshake took too long.");
+            }
         }
     }
 
     async fn serve_requests(&self, stream: TlsStream<TcpStream>) {
+        let handle = ConnectionHandle::default();
+        let certificates = stream.get_ref().1.peer_certificates().map(PeerCertificates::new);
         let arrived = Notify::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             arrived.notify_one();
             let handler = self.handler.clone();
-            let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+            let mut request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+            request.extensions_mut().insert(handle.clone());
+            if let Some(certificates) = &certificates {
+                request.extensions_mut().insert(certificates.clone());
+            }
             async move { Ok::<_, Infallible>(answer(&*handler, request).await) }
         });
         let protocol = self.protocol.negotiated(&stream);
-        let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), service));
+        let mut connection = pin!(protocol.serve_connection_with_upgrades(TokioIo::new(stream), service));
         let mut too_late = pin!(sleep(self.first_request));
-        let (mut silent, mut draining) = (true, false);
+        let (mut silent, mut closing) = (true, false);
         loop {
             tokio::select! {
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "A connection ended early.");
                     }
-                    return;
+                    break;
                 }
                 () = arrived.notified(), if silent => silent = false,
                 // HTTP/2 has no timeout of its own before the client has said its first word.
@@ -132,11 +168,20 @@ impl Connections {
                     tracing::debug!("A client connected and asked nothing.");
                     return;
                 }
-                () = self.drain.cancelled(), if !draining => {
-                    draining = true;
+                () = self.must_close(&handle), if !closing => {
+                    closing = true;
                     connection.as_mut().graceful_shutdown();
                 }
             }
+        }
+        // Nothing is left of a connection that ended, except if it was handed over.
+        join_all(handle.take_upgraded()).await;
+    }
+
+    async fn must_close(&self, handle: &ConnectionHandle) {
+        tokio::select! {
+            () = self.draining.begun() => {}
+            () = handle.closing() => {}
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use concord_codec::Warnings;
+use futures_util::future::BoxFuture;
 use http::{Extensions, Method, Uri, request::Parts};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
@@ -52,6 +53,11 @@ pub trait RequestContext {
     /// When watches must end.
     fn shutdown(&self) -> ShutdownToken {
         self.request_extensions().get::<ShutdownToken>().cloned().unwrap_or_default()
+    }
+
+    /// The connection the request came over.
+    fn connection(&self) -> ConnectionHandle {
+        self.request_extensions().get::<ConnectionHandle>().cloned().unwrap_or_default()
     }
 
     /// When the request arrived; now if nobody took note.
@@ -168,6 +174,45 @@ impl ShutdownToken {
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.0.is_cancelled()
+    }
+}
+
+/// What a handler can do with the connection its request came over.
+#[derive(Clone, Default)]
+pub struct ConnectionHandle(Arc<ConnectionState>);
+
+#[derive(Default)]
+struct ConnectionState {
+    closing: CancellationToken,
+    upgraded: Mutex<Vec<BoxFuture<'static, ()>>>,
+}
+
+impl ConnectionHandle {
+    /// Closes the connection in order: requests that run on it are finished, new ones must come over
+    /// another one.
+    pub fn close(&self) {
+        self.0.closing.cancel();
+    }
+
+    /// Has the server run `work` on the connection after it was upgraded, for instance to a WebSocket: the
+    /// answer must be a 101, and `work` gets the connection from the request's `hyper::upgrade::OnUpgrade`.
+    /// It runs as part of the connection: it counts as one, and ends with the server at the latest. To end
+    /// in order it watches its request's [`ShutdownToken`].
+    pub fn run_upgraded(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.0.upgraded.lock().push(Box::pin(work));
+    }
+
+    pub(crate) fn closing(&self) -> impl Future<Output = ()> + Send {
+        self.0.closing.cancelled()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.0.closing.is_cancelled()
+    }
+
+    pub(crate) fn take_upgraded(&self) -> Vec<BoxFuture<'static, ()>> {
+        std::mem::take(&mut self.0.upgraded.lock())
     }
 }
 

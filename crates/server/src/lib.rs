@@ -1,9 +1,11 @@
-//! A generic API server: TLS, connections, the handler chain, health, and an orderly end.
+//! A generic API server: TLS, connections, the handler chain, authentication, health, metrics, and an orderly
+//! end.
 //!
-//! This is the library that a server is built with. It serves what its parts give it, and knows no
-//! concrete resource and no storage engine; what a part has to say about its state reaches the server as a
-//! [`HealthCheck`]. It never reads flags, files or the environment, never installs a signal handler and
-//! never ends the process: that is the program's business.
+//! This is the library that a server is built with. It serves what its parts give it, above all the APIs, a
+//! [`Handler`]; it knows no concrete resource and no storage engine. What a part has to say about its state
+//! reaches the server as a [`HealthCheck`] or through [`Metrics`]; what a request is about, who makes it and
+//! how long it may take reaches the handler through [`RequestContext`]. It never reads flags, files or the
+//! environment, never installs a signal handler and never ends the process: that is the program's business.
 //!
 //! A server is a sequence of types, each made by consuming the one before, so that nothing half-configured
 //! can run: [`Config`] → [`CompletedConfig`] → [`Server`].
@@ -11,6 +13,8 @@
 //! Start with [`Config`], then `chain.rs` for what happens to a request, then [`Server::run`].
 
 mod answer;
+mod authentication;
+mod authorization;
 mod body;
 mod chain;
 mod config;
@@ -19,21 +23,32 @@ mod context;
 mod filters;
 mod health;
 mod http;
+mod metrics;
 mod request_info;
 mod routes;
+mod sending;
 mod server;
 #[cfg(feature = "test-client")]
 pub mod test_client;
+mod tls;
 mod user;
 mod version;
 
 pub use answer::{Accept, respond_status};
+pub use authentication::{
+    Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError,
+    TokenAuthenticator, TokenFile, TokenFileError, Unauthenticated,
+};
+pub use authorization::{AlwaysAllow, Attributes, Authorizer, Basics, Decision, PrivilegedGroups, Union};
 pub use body::{MAX_BODY_BYTES, read_body};
-pub use config::{CompletedConfig, Config, ConnectionLimits, Error, Shutdown};
-pub use context::{Deadline, RequestContext, ShutdownToken, WarningsHandle};
+pub use config::{Browsers, CompletedConfig, Config, ConnectionLimits, Error, RequestLimits, Shutdown};
+pub use context::{ConnectionHandle, Deadline, RequestContext, ShutdownToken, WarningsHandle};
+pub use filters::AllowedOrigins;
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
+pub use metrics::{Metrics, Served, StorageLatency, WatchEvents};
 pub use request_info::{RequestInfo, RequestInfoError};
+pub use routes::not_found;
 pub use server::{Drained, Server};
 pub use user::UserInfo;
 pub use version::Version;

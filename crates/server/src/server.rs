@@ -6,10 +6,10 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
 use crate::{
-    CompletedConfig, Shutdown,
+    CompletedConfig, Shutdown, ShutdownToken,
     config::Stopping,
     connection::{Connections, Protocol},
 };
@@ -28,7 +28,7 @@ pub struct Server {
     connections: Arc<Connections>,
     /// Owns the connections: they end with the server.
     tasks: JoinSet<()>,
-    drain: CancellationToken,
+    draining: ShutdownToken,
     /// Counts the requests that HTTP/2 connections run side by side.
     streams: TaskTracker,
 }
@@ -42,7 +42,7 @@ pub struct Drained {
 
 impl Server {
     pub(crate) fn new(config: CompletedConfig, listener: TcpListener, address: SocketAddr) -> Self {
-        let (drain, streams) = (CancellationToken::new(), TaskTracker::new());
+        let (draining, streams) = (config.draining, TaskTracker::new());
         let protocol = Protocol::new(&config.limits, streams.clone());
         Self {
             listener,
@@ -56,10 +56,11 @@ impl Server {
                 first_request: config.limits.header,
                 protocol,
                 handler: config.handler,
-                drain: drain.clone(),
+                metrics: config.metrics,
+                draining: draining.clone(),
             }),
             tasks: JoinSet::new(),
-            drain,
+            draining,
             streams,
         }
     }
@@ -70,7 +71,7 @@ impl Server {
     }
 
     /// Serves until `stop` resolves, then makes `/readyz` fail, goes on for the configured delay, stops
-    /// accepting, and lets requests finish within the configured grace.
+    /// accepting, tells watches to end, and lets requests finish within the configured grace.
     ///
     /// # Cancel safety
     ///
@@ -110,7 +111,7 @@ impl Server {
 
     async fn finish(mut self) -> Drained {
         drop(self.listener);
-        self.drain.cancel();
+        self.draining.0.cancel();
         self.streams.close();
         let finished = async {
             while let Some(finished) = self.tasks.join_next().await {

@@ -32,6 +32,20 @@ impl UserInfo {
         Self { name, groups: vec![group], ..Self::default() }
     }
 
+    /// The user as one whose credentials were accepted: in the group of those, unless it says otherwise.
+    #[must_use]
+    pub fn authenticated(mut self) -> Self {
+        if !self.is_classified() {
+            self.groups.push(Self::AUTHENTICATED.to_owned());
+        }
+        self
+    }
+
+    /// Whether it is already said if the user's credentials were accepted.
+    pub(crate) fn is_classified(&self) -> bool {
+        self.name == Self::ANONYMOUS || self.is_in(Self::AUTHENTICATED) || self.is_in(Self::UNAUTHENTICATED)
+    }
+
     /// Whether the user belongs to `group`.
     #[must_use]
     pub fn is_in(&self, group: &str) -> bool {

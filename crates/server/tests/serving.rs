@@ -9,8 +9,8 @@ use std::{
 
 use concord_pki::{ServingNames, ServingPki};
 use concord_server::{
-    Config, ConnectionLimits, Drained, Shutdown, Unhealthy, Version, check_fn,
-    test_client::{Protocol, TestClient, connect_tls},
+    AlwaysAllow, Config, ConnectionLimits, Drained, Shutdown, Unhealthy, Version, check_fn,
+    test_client::{Protocol, Target, TestClient},
 };
 use http::Method;
 use tempfile::TempDir;
@@ -40,6 +40,7 @@ impl Running {
             .expect("a PKI");
         let mut config = Config::new(pki.identity, version());
         (config.bind_address, config.secure_port) = (Ipv4Addr::LOCALHOST.into(), 0);
+        config.authorizer = Arc::new(AlwaysAllow);
         change(&mut config);
         let server = config.complete().expect("a valid configuration").listen().await.expect("a free port");
         let address = server.local_addr();
@@ -48,8 +49,12 @@ impl Running {
         Self { address, ca: pki.ca_certificate, stop: Some(stop), task, _directory: directory }
     }
 
+    fn target(&self, protocol: Protocol) -> Target {
+        Target::new(self.address, &self.ca, protocol)
+    }
+
     async fn client(&self, protocol: Protocol) -> TestClient {
-        TestClient::connect(self.address, &self.ca, protocol).await.expect("a connection")
+        self.target(protocol).connect().await.expect("a connection")
     }
 
     fn stop(&mut self) {
@@ -150,10 +155,10 @@ async fn clients_that_say_nothing_are_sent_away() {
     closed(&mut TcpStream::connect(server.address).await.expect("a connection")).await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         // A handshake and no request.
-        closed(&mut connect_tls(server.address, &server.ca, protocol).await.expect("a handshake")).await;
+        closed(&mut server.target(protocol).connect_tls().await.expect("a handshake")).await;
     }
     // A request that never gets finished.
-    let mut slow = connect_tls(server.address, &server.ca, Protocol::Http1).await.expect("a handshake");
+    let mut slow = server.target(Protocol::Http1).connect_tls().await.expect("a handshake");
     slow.write_all(b"GET /livez HTTP/1.1\r\nhost: loc").await.expect("written");
     closed(&mut slow).await;
     // Others are served meanwhile and afterwards.

@@ -32,10 +32,13 @@ fn random_id() -> HeaderValue {
         tracing::error!("The system has no randomness to give, audit ids are not unique.");
     }
     let bits = u128::from_be_bytes(random) & !(0xf << 76) | 0x4 << 76;
-    let bits = bits & !(0x3 << 62) | 0x2 << 62;
-    let hex = format!("{bits:032x}");
-    let id = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
-    HeaderValue::try_from(id).expect("hexadecimal digits and dashes are a valid header value")
+    let mut bits = bits & !(0x3 << 62) | 0x2 << 62;
+    let mut id = *b"00000000-0000-0000-0000-000000000000";
+    for digit in id.iter_mut().rev().filter(|digit| **digit != b'-') {
+        *digit = b"0123456789abcdef"[(bits & 0xf) as usize];
+        bits >>= 4;
+    }
+    HeaderValue::from_bytes(&id).expect("hexadecimal digits and dashes are a valid header value")
 }
 
 #[cfg(test)]

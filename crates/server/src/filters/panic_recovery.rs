@@ -2,11 +2,12 @@ use std::{any::Any, panic::AssertUnwindSafe};
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 
 use crate::http::{Handler, Request, Response, text};
 
-/// Turns a panic of the handler into a 500 and a log entry. The connection and its other requests go on.
+/// Turns a panic of whatever is further in into a 500 and a log entry. The connection and its other requests
+/// go on.
 pub(crate) struct PanicRecovery<H>(pub(crate) H);
 
 #[async_trait]
@@ -20,7 +21,12 @@ impl<H: Handler> Handler for PanicRecovery<H> {
             Err(panic) => {
                 let panic = message(&*panic);
                 tracing::error!(%method, path = uri.path(), panic, "A request made its handler panic.");
-                text(StatusCode::INTERNAL_SERVER_ERROR, "the request made the server panic, see its log\n")
+                let message = "the request made the server panic, see its log\n";
+                let mut response = text(StatusCode::INTERNAL_SERVER_ERROR, message);
+                // The filter that says this of all answers was among those that unwound.
+                let private = HeaderValue::from_static("no-cache, private");
+                response.headers_mut().insert(CACHE_CONTROL, private);
+                response
             }
         }
     }

@@ -1,0 +1,137 @@
+use async_trait::async_trait;
+use concord_meta::Status;
+use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+
+use crate::{
+    Accept, Authenticator, RequestContext as _, Unauthenticated,
+    http::{Handler, Request, Response},
+    metrics::Metrics,
+    respond_status,
+};
+
+/// Headers by which a proxy that is trusted says who its client is. From anybody else they are lies.
+const REQUEST_HEADERS: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
+const REQUEST_HEADER_PREFIX: &str = "x-remote-extra-";
+
+/// Finds out who makes a request, and refuses those with wrong credentials. Handlers see the user, never
+/// the credentials.
+pub(crate) struct Authentication<H, A> {
+    pub(crate) inner: H,
+    pub(crate) authenticator: A,
+    pub(crate) metrics: std::sync::Arc<Metrics>,
+}
+
+fn strip_credentials(headers: &mut HeaderMap) {
+    headers.remove(AUTHORIZATION);
+    for name in REQUEST_HEADERS {
+        headers.remove(name);
+    }
+    let is_extra = |name: &&HeaderName| name.as_str().starts_with(REQUEST_HEADER_PREFIX);
+    let extra: Vec<HeaderName> = headers.keys().filter(is_extra).cloned().collect();
+    for name in extra {
+        headers.remove(name);
+    }
+}
+
+#[async_trait]
+impl<H: Handler, A: Authenticator> Handler for Authentication<H, A> {
+    async fn handle(&self, request: Request) -> Response {
+        let http2 = request.version() == http::Version::HTTP_2;
+        let (mut parts, body) = request.into_parts();
+        let authenticated = self.authenticator.authenticate(&mut parts).await;
+        self.metrics.authentication(&authenticated);
+        match authenticated {
+            Ok(Some(user)) => {
+                // Opening streams costs an unknown client nothing, so it must not go on doing it over one
+                // connection. Upstream's feature gate UnauthenticatedHTTP2DOSMitigation, which is on.
+                if http2 && user.is_anonymous() {
+                    parts.connection().close();
+                }
+                strip_credentials(&mut parts.headers);
+                parts.extensions.insert(user);
+                self.inner.handle(Request::from_parts(parts, body)).await
+            }
+            refused => {
+                if let Err(Unauthenticated(reason)) = refused {
+                    // Anybody can cause this, as often as they like.
+                    tracing::debug!(reason, "Credentials were refused.");
+                }
+                if http2 {
+                    parts.connection().close();
+                }
+                respond_status(&Status::unauthorized(), &Accept::of(&parts))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::{HeaderValue, StatusCode};
+
+    use super::*;
+    use crate::{
+        Authentication as Options, TokenFile,
+        context::ConnectionHandle,
+        http::{
+            testing::{read, request},
+            text,
+        },
+    };
+
+    /// Answers with the user and the names of the headers.
+    struct Tells;
+
+    #[async_trait]
+    impl Handler for Tells {
+        async fn handle(&self, request: Request) -> Response {
+            let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
+            text(StatusCode::OK, format!("{} {}", request.user().name, names.join(",")))
+        }
+    }
+
+    async fn ask(authorization: Option<&'static str>, version: http::Version) -> (u16, String, bool) {
+        let tokens = TokenFile::parse("secret,alice,1", "t.csv").expect("valid");
+        let options = Options { tokens: vec![Arc::new(tokens)], ..Options::default() };
+        let filter = Authentication {
+            inner: Tells,
+            authenticator: options.into_authenticator(),
+            metrics: Arc::new(Metrics::new()),
+        };
+        let connection = ConnectionHandle::default();
+        let mut request = request("GET", "/");
+        *request.version_mut() = version;
+        request.extensions_mut().insert(connection.clone());
+        for (name, value) in [("x-remote-user", "root"), ("x-remote-extra-a", "b"), ("accept", "*/*")] {
+            request.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_static(authorization));
+        }
+        let (status, body) = read(filter.handle(request).await).await;
+        (status, body, connection.is_closing())
+    }
+
+    #[tokio::test]
+    async fn handlers_see_the_user_and_no_credentials() {
+        use http::Version;
+        let unauthorized = concat!(
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
+            r#""message":"Unauthorized","reason":"Unauthorized","code":401}"#,
+            "\n"
+        );
+        for (authorization, version, status, body, closes) in [
+            (Some("Bearer secret"), Version::HTTP_2, 200, "alice accept", false),
+            (None, Version::HTTP_11, 200, "system:anonymous accept", false),
+            (None, Version::HTTP_2, 200, "system:anonymous accept", true),
+            (Some("Bearer wrong"), Version::HTTP_11, 401, unauthorized, false),
+            (Some("Bearer wrong"), Version::HTTP_2, 401, unauthorized, true),
+            (Some("Basic eA=="), Version::HTTP_11, 200, "system:anonymous accept", false),
+        ] {
+            let answer = ask(authorization, version).await;
+            assert_eq!((answer.0, &*answer.1, answer.2), (status, body, closes), "{authorization:?}");
+        }
+    }
+}

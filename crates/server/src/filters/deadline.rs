@@ -1,0 +1,107 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use concord_meta::{Status, go};
+
+use crate::{
+    Accept, Deadline, RequestContext as _,
+    http::{Handler, Request, Response},
+    respond_status,
+    sending::Sending,
+};
+
+/// Says until when a request must be answered: the client may ask for less time than there is, not for
+/// more. It then has as long again to receive the answer. Requests that last have no deadline.
+pub(crate) struct RequestDeadline<H> {
+    pub(crate) inner: H,
+    pub(crate) most: Duration,
+}
+
+/// The `timeout` parameter, or the text of Go's complaint about it.
+fn asked(query: &str) -> Result<Option<Duration>, String> {
+    // Hardly anybody asks; do not decode the query of those who do not.
+    if !query.contains("timeout=") {
+        return Ok(None);
+    }
+    let timeout = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "timeout");
+    match timeout {
+        Some((_, text)) if !text.is_empty() => {
+            let nanos = go::parse_duration(&text)?;
+            // None or less is no wish.
+            Ok(u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[async_trait]
+impl<H: Handler> Handler for RequestDeadline<H> {
+    async fn handle(&self, mut request: Request) -> Response {
+        if request.info().is_long_running() {
+            return self.inner.handle(request).await;
+        }
+        match asked(request.uri().query().unwrap_or_default()) {
+            Ok(asked) => {
+                let time = asked.map_or(self.most, |asked| asked.min(self.most));
+                let deadline = Deadline::at(request.received() + time);
+                request.extensions_mut().insert(deadline);
+                Sending::begin(self.inner.handle(request).await, self.most)
+            }
+            Err(error) => {
+                let message = format!("invalid timeout specified in the request URL - {error}");
+                respond_status(&Status::bad_request(message), &Accept::of(&request))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::http::{
+        testing::{read, request},
+        text,
+    };
+
+    struct Remaining;
+
+    #[async_trait]
+    impl Handler for Remaining {
+        async fn handle(&self, request: Request) -> Response {
+            let remaining = request.deadline().moment().map(|moment| moment - Instant::now());
+            text(StatusCode::OK, format!("{remaining:?}"))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_may_ask_for_less_time() {
+        for (uri, expected) in [
+            ("/api/v1/pods", "Some(60s)"),
+            ("/api/v1/pods?timeout=1s", "Some(1s)"),
+            ("/api/v1/pods?timeout=2m", "Some(60s)"),
+            ("/api/v1/pods?timeout=0", "Some(60s)"),
+            ("/api/v1/pods?timeout=-5s", "Some(60s)"),
+            ("/api/v1/pods?timeout=", "Some(60s)"),
+            ("/healthz?timeout=2s", "Some(2s)"),
+            ("/api/v1/pods?watch=1&timeout=1s", "None"),
+            ("/api/v1/pods?watch=1&timeout=abc", "None"),
+        ] {
+            let filter = RequestDeadline { inner: Remaining, most: Duration::from_secs(60) };
+            let answer = read(filter.handle(request("GET", uri)).await).await;
+            assert_eq!(answer, (200, expected.to_owned()), "{uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_duration_is_refused() {
+        let filter = RequestDeadline { inner: Remaining, most: Duration::from_secs(60) };
+        let (code, body) = read(filter.handle(request("GET", "/api/v1/pods?timeout=abc")).await).await;
+        let message =
+            r#""message":"invalid timeout specified in the request URL - time: invalid duration \"abc\"""#;
+        assert_eq!(code, 400);
+        assert!(body.contains(message) && body.contains(r#""reason":"BadRequest""#), "{body}");
+    }
+}

@@ -1,0 +1,63 @@
+use async_trait::async_trait;
+
+use crate::{
+    RequestContext as _,
+    http::{Handler, Request, Response},
+};
+
+/// Closes the HTTP/2 connection of a request once in a while, in order and after the answer, so that clients
+/// spread again over the servers behind a load balancer.
+pub(crate) struct Goaway<H> {
+    pub(crate) inner: H,
+    /// Of one, how often.
+    pub(crate) chance: f64,
+}
+
+/// A number from 0 to below 1. Without randomness nothing is closed.
+fn random() -> f64 {
+    let mut bytes = [0; 4];
+    match aws_lc_rs::rand::fill(&mut bytes) {
+        Ok(()) => f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0),
+        Err(_) => 1.0,
+    }
+}
+
+#[async_trait]
+impl<H: Handler> Handler for Goaway<H> {
+    async fn handle(&self, request: Request) -> Response {
+        if self.chance > 0.0 && request.version() == http::Version::HTTP_2 && random() < self.chance {
+            request.connection().close();
+        }
+        self.inner.handle(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        context::ConnectionHandle,
+        http::testing::{Echo, request},
+    };
+
+    async fn closed(chance: f64, version: http::Version) -> bool {
+        let connection = ConnectionHandle::default();
+        let mut request = request("GET", "/");
+        *request.version_mut() = version;
+        request.extensions_mut().insert(connection.clone());
+        Goaway { inner: Echo, chance }.handle(request).await;
+        connection.is_closing()
+    }
+
+    #[tokio::test]
+    async fn only_http2_connections_are_closed_and_only_by_chance() {
+        assert!(closed(1.0, http::Version::HTTP_2).await);
+        assert!(!closed(1.0, http::Version::HTTP_11).await);
+        assert!(!closed(0.0, http::Version::HTTP_2).await);
+        let mut some = 0;
+        for _ in 0..1000 {
+            some += usize::from(closed(0.5, http::Version::HTTP_2).await);
+        }
+        assert!((300..700).contains(&some), "{some} of 1000 at a chance of one half");
+    }
+}

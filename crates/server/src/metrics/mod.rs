@@ -1,0 +1,330 @@
+//! What monitoring reads at `/metrics`: upstream's names and labels, in Prometheus' text format.
+//!
+//! A label's value must never be a client's to choose, or every client could fill the server's memory.
+//! Names of resources therefore become labels only when a handler says, with [`Served`], that it knows them.
+
+mod in_flight;
+mod process;
+mod requests;
+mod storage;
+
+use std::sync::Arc;
+
+use concord_meta::GroupResource;
+use http::StatusCode;
+use parking_lot::Mutex;
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder, core::Collector, exponential_buckets,
+};
+
+use crate::{
+    Decision, Version,
+    authentication::Authenticated,
+    http::{Response, text, with_body},
+};
+
+pub(crate) use in_flight::InFlight;
+use process::Process;
+pub(crate) use requests::RequestLabels;
+use requests::Requests;
+use storage::Storage;
+pub use storage::StorageLatency;
+
+/// A handler's word, among the extensions of its answer, that the resource or path asked for is one it
+/// knows: the request is then counted under that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Served;
+
+type ScrapeHook = Arc<dyn Fn(&Metrics) + Send + Sync>;
+
+/// The metrics of a server.
+pub struct Metrics {
+    registry: Registry,
+    requests: Requests,
+    long_running: IntGaugeVec,
+    pub(crate) read_only: Arc<InFlight>,
+    pub(crate) mutating: Arc<InFlight>,
+    in_flight: IntGaugeVec,
+    authentications: IntCounterVec,
+    authorizations: IntCounterVec,
+    pub(crate) tls_handshake_errors: IntCounter,
+    watch_events: IntCounterVec,
+    watch_event_sizes: HistogramVec,
+    build_info: IntGaugeVec,
+    features: IntGaugeVec,
+    storage: Storage,
+    process: Process,
+    hooks: Mutex<Vec<ScrapeHook>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Metrics are made from constants, so that nothing can be wrong with them that a test does not show.
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
+    let collector = made.expect("constant names and labels are valid");
+    registry.register(Box::new(collector.clone())).expect("each name is registered once");
+    collector
+}
+
+fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    registered(registry, IntCounterVec::new(Opts::new(name, help), labels))
+}
+
+fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    registered(registry, IntGaugeVec::new(Opts::new(name, help), labels))
+}
+
+fn histograms(registry: &Registry, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
+    let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+    registered(registry, HistogramVec::new(options, labels))
+}
+
+const BUILD_INFO: [&str; 9] = [
+    "major",
+    "minor",
+    "git_version",
+    "git_commit",
+    "git_tree_state",
+    "build_date",
+    "go_version",
+    "compiler",
+    "platform",
+];
+const LONG_RUNNING: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+const RESOURCE: [&str; 3] = ["group", "version", "resource"];
+
+impl Metrics {
+    /// All of them, at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let of = &registry;
+        let event_sizes = exponential_buckets(1024.0, 2.0, 8).expect("constant buckets are valid");
+        let tls_errors =
+            IntCounter::new("apiserver_tls_handshake_errors_total", "TLS handshakes that failed.");
+        Self {
+            requests: Requests::new(of),
+            long_running: gauges(
+                of,
+                "apiserver_longrunning_requests",
+                "Long-running requests that are open now.",
+                &LONG_RUNNING,
+            ),
+            read_only: InFlight::default().into(),
+            mutating: InFlight::default().into(),
+            in_flight: gauges(
+                of,
+                "apiserver_current_inflight_requests",
+                "The most requests that ran at once within the last second.",
+                &["request_kind"],
+            ),
+            authentications: counters(
+                of,
+                "authentication_attempts",
+                "Requests by whether their credentials were accepted.",
+                &["result"],
+            ),
+            authorizations: counters(
+                of,
+                "authorization_attempts_total",
+                "Requests by what the authorizers decided.",
+                &["result"],
+            ),
+            tls_handshake_errors: registered(of, tls_errors),
+            watch_events: counters(of, "apiserver_watch_events_total", "Events sent to watches.", &RESOURCE),
+            watch_event_sizes: histograms(
+                of,
+                "apiserver_watch_events_sizes",
+                "Sizes of the events sent to watches, in bytes.",
+                &event_sizes,
+                &RESOURCE,
+            ),
+            build_info: gauges(
+                of,
+                "kubernetes_build_info",
+                "Always 1; the labels say what the server was built from.",
+                &BUILD_INFO,
+            ),
+            features: gauges(
+                of,
+                "kubernetes_feature_enabled",
+                "Whether a feature is on.",
+                &["name", "stage"],
+            ),
+            storage: Storage::new(of),
+            process: Process::new(of),
+            hooks: Mutex::default(),
+            registry,
+        }
+    }
+
+    /// Says what the server was built from.
+    pub fn set_build_info(&self, version: &Version) {
+        let Version { major, minor, git_version, git_commit, git_tree_state, .. } = version;
+        let Version { build_date, go_version, compiler, platform, .. } = version;
+        let values: [&str; 9] = [
+            major,
+            minor,
+            git_version,
+            git_commit,
+            git_tree_state,
+            build_date,
+            go_version,
+            compiler,
+            platform,
+        ];
+        self.build_info.with_label_values(&values).set(1);
+    }
+
+    /// Says whether a feature is on. `stage` is upstream's word: `ALPHA`, `BETA`, or empty for a stable one.
+    pub fn set_feature_enabled(&self, name: &str, stage: &str, enabled: bool) {
+        self.features.with_label_values(&[name, stage]).set(i64::from(enabled));
+    }
+
+    /// Has `hook` run before each scrape, to set what is cheaper to look up than to keep.
+    pub fn before_scrape(&self, hook: impl Fn(&Self) + Send + Sync + 'static) {
+        self.hooks.lock().push(Arc::new(hook));
+    }
+
+    /// The number of stored objects of a resource: `apiserver_storage_objects` and
+    /// `apiserver_resource_objects`.
+    pub fn set_objects(&self, resource: &GroupResource, count: i64) {
+        self.storage.set_objects(resource, count);
+    }
+
+    /// The size of the store, in bytes.
+    pub fn set_storage_size(&self, bytes: i64) {
+        self.storage.set_size(bytes);
+    }
+
+    /// Where to tell how long operations on the store take: `etcd_request_duration_seconds`, whichever store
+    /// it is. To be kept by who asks the store.
+    #[must_use]
+    pub fn storage_latency(&self, operation: &str, resource: &GroupResource) -> StorageLatency {
+        self.storage.latency(operation, resource)
+    }
+
+    /// Where to count the events sent to watches of a resource. To be kept by the watch.
+    #[must_use]
+    pub fn watch_events(&self, group: &str, version: &str, resource: &str) -> WatchEvents {
+        let labels = [group, version, resource];
+        WatchEvents {
+            count: self.watch_events.with_label_values(&labels),
+            sizes: self.watch_event_sizes.with_label_values(&labels),
+        }
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    pub(crate) fn long_running(&self, labels: &RequestLabels) -> IntGauge {
+        self.long_running.with_label_values(&labels.values())
+    }
+
+    pub(crate) fn authentication(&self, authenticated: &Authenticated) {
+        let result = match authenticated {
+            Ok(Some(_)) => "success",
+            Ok(None) => "failure",
+            Err(_) => "error",
+        };
+        self.authentications.with_label_values(&[result]).inc();
+    }
+
+    pub(crate) fn authorization(&self, decision: &Decision) {
+        let result = match decision {
+            Decision::Allow => "allowed",
+            Decision::Deny(_) => "denied",
+            Decision::NoOpinion(_) => "no-opinion",
+        };
+        self.authorizations.with_label_values(&[result]).inc();
+    }
+
+    /// The answer to `GET /metrics`.
+    pub(crate) fn scrape(&self) -> Response {
+        // A copy, so that no lock is held while others run.
+        let hooks = self.hooks.lock().clone();
+        hooks.iter().for_each(|hook| hook(self));
+        self.process.update();
+        for (kind, in_flight) in [("readOnly", &self.read_only), ("mutating", &self.mutating)] {
+            self.in_flight.with_label_values(&[kind]).set(in_flight.peak());
+        }
+        match TextEncoder::new().encode_to_string(&self.registry.gather()) {
+            Ok(body) => with_body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", body.into()),
+            Err(error) => {
+                tracing::error!(%error, "The metrics could not be encoded.");
+                text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be encoded\n")
+            }
+        }
+    }
+}
+
+/// Counts the events sent to watches of one resource.
+#[derive(Clone)]
+pub struct WatchEvents {
+    count: IntCounter,
+    sizes: Histogram,
+}
+
+impl WatchEvents {
+    /// One more event, of this many bytes.
+    pub fn sent(&self, bytes: usize) {
+        self.count.inc();
+        self.sizes.observe(bytes as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{http::testing::read, version::sample};
+
+    async fn scraped(metrics: &Metrics) -> String {
+        let response = metrics.scrape();
+        assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+        read(response).await.1
+    }
+
+    #[tokio::test]
+    async fn metrics_have_upstreams_names_and_labels() {
+        let metrics = Metrics::new();
+        metrics.set_build_info(&sample());
+        metrics.set_feature_enabled("StorageVersionAPI", "ALPHA", true);
+        let deployments = GroupResource::new("apps", "deployments");
+        metrics.before_scrape(move |metrics| metrics.set_objects(&deployments, 7));
+        metrics.set_storage_size(4096);
+        let pods = GroupResource::new("", "pods");
+        metrics.storage_latency("get", &pods).observe(std::time::Duration::from_millis(30));
+        metrics.watch_events("", "v1", "pods").sent(2000);
+        metrics.authentication(&Ok(None));
+        metrics.authorization(&Decision::Allow);
+        let running = metrics.read_only.begin();
+        let text = scraped(&metrics).await;
+        for expected in [
+            "kubernetes_build_info{build_date=\"1970-01-01T00:00:00Z\",compiler=\"rustc\"",
+            "kubernetes_feature_enabled{name=\"StorageVersionAPI\",stage=\"ALPHA\"} 1\n",
+            "apiserver_storage_objects{resource=\"deployments.apps\"} 7\n",
+            "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"} 7\n",
+            "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} 4096\n",
+            "etcd_request_duration_seconds_bucket{group=\"\",operation=\"get\",resource=\"pods\",le=\"0.05\"} 1\n",
+            "etcd_request_duration_seconds_count{group=\"\",operation=\"get\",resource=\"pods\"} 1\n",
+            "# TYPE apiserver_watch_events_total counter\n",
+            "apiserver_watch_events_total{group=\"\",resource=\"pods\",version=\"v1\"} 1\n",
+            "apiserver_watch_events_sizes_bucket{group=\"\",resource=\"pods\",version=\"v1\",le=\"2048\"} 1\n",
+            "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 1\n",
+            "apiserver_current_inflight_requests{request_kind=\"mutating\"} 0\n",
+            "authentication_attempts{result=\"failure\"} 1\n",
+            "authorization_attempts_total{result=\"allowed\"} 1\n",
+            "apiserver_tls_handshake_errors_total 0\n",
+            "process_start_time_seconds ",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in\n{text}");
+        }
+        drop(running);
+    }
+}

@@ -1,0 +1,303 @@
+use std::{cell::RefCell, collections::HashMap, sync::Arc, time::Duration};
+
+use http::{HeaderMap, Method, StatusCode, header::CONTENT_TYPE};
+use parking_lot::RwLock;
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, Registry, exponential_buckets};
+
+use super::{counters, histograms};
+use crate::{RequestContext, RequestInfo};
+
+/// Upstream's, made for its service levels.
+pub(super) const DURATION_BUCKETS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
+
+/// Subresources that are connections to something else.
+const CONNECT: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
+
+/// Requests by what they ask for.
+pub(crate) struct Requests {
+    total: IntCounterVec,
+    duration: HistogramVec,
+    sli_duration: HistogramVec,
+    sizes: HistogramVec,
+    /// The metrics of each combination of labels, so that a request costs one lookup and no allocation.
+    series: RwLock<HashMap<String, Arc<Series>>>,
+}
+
+/// Who asks for what, as labels. Upstream's words, upper case.
+pub(crate) struct RequestLabels {
+    verb: &'static str,
+    dry_run: &'static str,
+    scope: &'static str,
+    info: Arc<RequestInfo>,
+}
+
+/// What requests with the same labels count in.
+struct Series {
+    /// By status code; there are few.
+    total: RwLock<Vec<(StatusCode, IntCounter)>>,
+    duration: Histogram,
+    sli_duration: Histogram,
+    sizes: Histogram,
+}
+
+impl RequestLabels {
+    pub(crate) fn of(request: &impl RequestContext) -> Self {
+        let info = request.info();
+        let scope = scope(&info);
+        let verb = verb(request.request_method(), request.request_headers(), &info, scope);
+        Self { verb, dry_run: dry_run(request.request_uri().query().unwrap_or_default()), scope, info }
+    }
+
+    pub(crate) fn info(&self) -> &RequestInfo {
+        &self.info
+    }
+
+    /// verb, group, version, resource, subresource, scope, component. What is no resource stands in the place
+    /// of a subresource.
+    pub(super) fn values(&self) -> [&str; 7] {
+        let info = &self.info;
+        let (group, version, resource) = (&*info.api_group, &*info.api_version, &*info.resource);
+        if info.is_resource_request {
+            [self.verb, group, version, resource, &info.subresource, self.scope, "apiserver"]
+        } else {
+            [self.verb, "", "", "", &info.path, self.scope, ""]
+        }
+    }
+
+    /// Only the sizes of what is read are of interest.
+    fn is_read(&self) -> bool {
+        matches!(self.verb, "GET" | "LIST")
+    }
+}
+
+fn scope(info: &RequestInfo) -> &'static str {
+    match info {
+        info if !info.name.is_empty() || info.verb == "create" => "resource",
+        info if !info.namespace.is_empty() => "namespace",
+        info if info.is_resource_request => "cluster",
+        _ => "",
+    }
+}
+
+fn verb(method: &Method, headers: &HeaderMap, info: &RequestInfo, scope: &str) -> &'static str {
+    if info.is_resource_request && CONNECT.contains(&&*info.subresource) {
+        return "CONNECT";
+    }
+    if info.verb == "watch" {
+        return "WATCH";
+    }
+    match *method {
+        Method::GET | Method::HEAD if matches!(scope, "namespace" | "cluster") => "LIST",
+        Method::GET | Method::HEAD => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH
+            if headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/apply-patch+yaml") =>
+        {
+            "APPLY"
+        }
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+fn dry_run(query: &str) -> &'static str {
+    if !query.contains("dryRun") {
+        return "";
+    }
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let valid = pairs.filter(|(name, _)| name == "dryRun").map(|(_, value)| value == "All");
+    match valid.reduce(|one, other| one && other) {
+        None => "",
+        Some(true) => "All",
+        Some(false) => "invalid",
+    }
+}
+
+impl Requests {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let labels = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+        let with_dry_run = |more: &'static [&'static str]| [&["dry_run"], &labels[..], more].concat();
+        let sizes = exponential_buckets(1000.0, 10.0, 7).expect("constant buckets are valid");
+        Self {
+            total: counters(
+                registry,
+                "apiserver_request_total",
+                "Requests answered.",
+                &with_dry_run(&["code"]),
+            ),
+            duration: histograms(
+                registry,
+                "apiserver_request_duration_seconds",
+                "How long requests took, in seconds.",
+                &DURATION_BUCKETS,
+                &with_dry_run(&[]),
+            ),
+            sli_duration: histograms(
+                registry,
+                "apiserver_request_sli_duration_seconds",
+                "How long requests took, in seconds, without waiting for webhooks and for their turn.",
+                &DURATION_BUCKETS[2..],
+                &labels,
+            ),
+            sizes: histograms(
+                registry,
+                "apiserver_response_sizes",
+                "Sizes of the answers to reads, in bytes, before compression.",
+                &sizes,
+                &labels,
+            ),
+            series: RwLock::default(),
+        }
+    }
+
+    /// Counts an answered request.
+    pub(crate) fn record(&self, labels: &RequestLabels, code: StatusCode, time: Duration, size: Option<u64>) {
+        let series = self.series(labels);
+        self.counter(&series, labels, code).inc();
+        series.duration.observe(time.as_secs_f64());
+        if labels.dry_run.is_empty() {
+            series.sli_duration.observe(time.as_secs_f64());
+        }
+        if let Some(size) = size.filter(|_| labels.is_read()) {
+            series.sizes.observe(size as f64);
+        }
+    }
+
+    fn series(&self, labels: &RequestLabels) -> Arc<Series> {
+        thread_local! {
+            static KEY: RefCell<String> = const { RefCell::new(String::new()) };
+        }
+        KEY.with_borrow_mut(|key| {
+            key.clear();
+            for value in labels.values() {
+                key.push_str(value);
+                key.push('\0');
+            }
+            key.push_str(labels.dry_run);
+            if let Some(series) = self.series.read().get(key.as_str()) {
+                return series.clone();
+            }
+            self.series.write().entry(key.clone()).or_insert_with(|| self.new_series(labels)).clone()
+        })
+    }
+
+    fn new_series(&self, labels: &RequestLabels) -> Arc<Series> {
+        let values = labels.values();
+        let with_dry_run = [&[labels.dry_run], &values[..]].concat();
+        Arc::new(Series {
+            total: RwLock::default(),
+            duration: self.duration.with_label_values(&with_dry_run),
+            sli_duration: self.sli_duration.with_label_values(&values),
+            sizes: self.sizes.with_label_values(&values),
+        })
+    }
+
+    fn counter(&self, series: &Series, labels: &RequestLabels, code: StatusCode) -> IntCounter {
+        let known = |counters: &[(StatusCode, IntCounter)]| {
+            counters.iter().find(|(known, _)| *known == code).map(|(_, counter)| counter.clone())
+        };
+        if let Some(counter) = known(&series.total.read()) {
+            return counter;
+        }
+        let values = [&[labels.dry_run], &labels.values()[..], &[code.as_str()]].concat();
+        let counter = self.total.with_label_values(&values);
+        let mut counters = series.total.write();
+        if known(&counters).is_none() {
+            counters.push((code, counter.clone()));
+        }
+        counter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::{
+        http::testing::{read, request},
+        metrics::Metrics,
+    };
+
+    #[test]
+    fn labels_are_upstreams() {
+        for (method, uri, expected) in [
+            ("GET", "/api/v1/namespaces/a/pods/b", "GET||v1|pods||resource|apiserver"),
+            ("HEAD", "/api/v1/namespaces/a/pods/b", "GET||v1|pods||resource|apiserver"),
+            ("GET", "/api/v1/namespaces/a/pods", "LIST||v1|pods||namespace|apiserver"),
+            ("GET", "/api/v1/pods", "LIST||v1|pods||cluster|apiserver"),
+            ("GET", "/api/v1/pods?watch=1", "WATCH||v1|pods||cluster|apiserver"),
+            ("GET", "/api/v1/watch/namespaces/a/pods/b", "WATCH||v1|pods||resource|apiserver"),
+            (
+                "POST",
+                "/apis/apps/v1/namespaces/a/deployments",
+                "POST|apps|v1|deployments||resource|apiserver",
+            ),
+            (
+                "PUT",
+                "/apis/apps/v1/namespaces/a/deployments/b/status",
+                "PUT|apps|v1|deployments|status|resource|apiserver",
+            ),
+            ("PATCH", "/api/v1/nodes/n", "PATCH||v1|nodes||resource|apiserver"),
+            ("DELETE", "/api/v1/namespaces/a/pods", "DELETE||v1|pods||namespace|apiserver"),
+            ("GET", "/api/v1/namespaces/a/pods/b/log", "CONNECT||v1|pods|log|resource|apiserver"),
+            ("GET", "/livez", "GET||||/livez||"),
+            ("BREW", "/livez", "other||||/livez||"),
+        ] {
+            let labels = RequestLabels::of(&request(method, uri));
+            assert_eq!(labels.values().join("|"), expected, "{method} {uri}");
+        }
+        let mut apply = request("PATCH", "/api/v1/nodes/n");
+        apply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/apply-patch+yaml"));
+        assert_eq!(RequestLabels::of(&apply).verb, "APPLY");
+    }
+
+    #[test]
+    fn dry_runs_are_told_apart() {
+        for (query, expected) in [
+            ("", ""),
+            ("dryRun=All", "All"),
+            ("dryRun=All&dryRun=All", "All"),
+            ("dryRun=Some", "invalid"),
+            ("dryRun=All&dryRun=", "invalid"),
+            ("x=dryRun", ""),
+        ] {
+            assert_eq!(dry_run(query), expected, "{query}");
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_are_counted_by_their_labels() {
+        let metrics = Metrics::new();
+        let record = |method: &str, uri: &str, code: u16, millis, size| {
+            let code = StatusCode::from_u16(code).expect("a code");
+            let labels = RequestLabels::of(&request(method, uri));
+            metrics.requests().record(&labels, code, Duration::from_millis(millis), size);
+        };
+        record("GET", "/api/v1/namespaces/a/pods/b", 200, 3, Some(1500));
+        record("GET", "/api/v1/namespaces/a/pods/c", 200, 30, Some(150));
+        record("GET", "/api/v1/namespaces/a/pods/d", 404, 1, Some(100));
+        record("POST", "/api/v1/namespaces/a/pods?dryRun=All", 201, 1, Some(100));
+        let text = read(metrics.scrape()).await.1;
+        let pods = r#"component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1""#;
+        let pods_sli = r#"component="apiserver",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1""#;
+        for expected in [
+            r#"apiserver_request_total{code="200","#.to_owned() + pods + "} 2\n",
+            r#"apiserver_request_total{code="404","#.to_owned() + pods + "} 1\n",
+            format!("apiserver_request_duration_seconds_bucket{{{pods},le=\"0.005\"}} 2\n"),
+            format!("apiserver_request_duration_seconds_count{{{pods}}} 3\n"),
+            format!("apiserver_request_sli_duration_seconds_bucket{{{pods_sli},le=\"0.05\"}} 3\n"),
+            format!("apiserver_response_sizes_bucket{{{pods_sli},le=\"1000\"}} 2\n"),
+            r#"dry_run="All",group="",resource="pods",scope="resource",subresource="",verb="POST""#
+                .to_owned(),
+        ] {
+            assert!(text.contains(&expected), "{expected} is missing in\n{text}");
+        }
+        assert!(!text.contains(r#"response_sizes_count{component="apiserver",group="",resource="pods",scope="resource",subresource="",verb="POST",version="v1"} 1"#));
+    }
+}
