@@ -15,8 +15,8 @@ pub struct Schema {
 impl Schema {
     /// The schema of the kind with this type.
     ///
-    /// Most kinds of upstream lose the difference between no list and an empty one in their store, and so do
-    /// objects of this schema: see [`keeping_empty_lists`](Self::keeping_empty_lists).
+    /// Most kinds of upstream lose the difference between nothing and an empty list, map or text of bytes in
+    /// their store, and so do objects of this schema: see [`keeping_empty_lists`](Self::keeping_empty_lists).
     pub fn new(place: Place) -> Self {
         Self { place, keeps_empty_lists: false }
     }

@@ -54,9 +54,13 @@ fn zeros_nulls_and_unknown_fields_go() {
 
 #[test]
 fn empty_lists_stay_where_they_are_kept() {
-    let mut object = object(json!({"spec": {"rules": []}}));
-    thing().keeping_empty_lists().normalize(&mut object).expect("it fits");
-    assert_eq!(object["spec"]["rules"], json!([]));
+    let given = object(json!({"spec": {"rules": [], "data": {"a": null}}}));
+    let mut kept = given.clone();
+    thing().keeping_empty_lists().normalize(&mut kept).expect("it fits");
+    assert_eq!((&kept["spec"]["rules"], &kept["spec"]["data"]), (&json!([]), &json!({"a": null})));
+    let mut lost = given;
+    thing().normalize(&mut lost).expect("it fits");
+    assert_eq!((&lost["spec"]["rules"], &lost["spec"]["data"]), (&Value::Null, &json!({"a": ""})));
 }
 
 #[test]

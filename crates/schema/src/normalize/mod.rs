@@ -12,7 +12,7 @@ use self::scalar::found;
 use crate::{
     mismatch::Mismatch,
     place::Place,
-    types::{Field, Presence, Shape, TypeId, Types, find},
+    types::{Field, Presence, Scalar, Shape, TypeId, Types, find},
     zero::{zero, zero_field},
 };
 
@@ -79,6 +79,8 @@ impl<'a> Walk<'a> {
         let types = self.types;
         let node = types.node(id);
         match (&node.shape, &mut *value) {
+            // Stores that know no nil have empty bytes in its place.
+            (Shape::Scalar(Scalar::Bytes), Value::Null) if !self.keeps_empty_lists => *value = "".into(),
             (_, Value::Null) => *value = zero(types, id),
             (Shape::Struct { fields, .. }, Value::Object(object)) => {
                 return self.structure(node.short_name(), fields, object);
