@@ -63,7 +63,8 @@ pub trait Admission: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Why the write cannot be.
+    /// Why the write cannot be. [`Status::server_timeout`] says that what was chosen in [`Admission::admit`] is no longer
+    /// free: a create is admitted again then, some times, before the client is told.
     fn guard(
         &self,
         _attributes: &Attributes<'_>,

@@ -78,6 +78,37 @@ fn resources(subjects: &Value, rules: &Value) -> Value {
     json!([{"subjects": subjects, "resourceRules": rules}])
 }
 
+/// Anybody, known or not.
+fn everyone() -> Value {
+    json!([group("system:unauthenticated"), group("system:authenticated")])
+}
+
+fn probes() -> Value {
+    let urls = json!({"nonResourceURLs": ["/healthz", "/readyz", "/livez"], "verbs": ["get"]});
+    json!([{"subjects": everyone(), "nonResourceRules": [urls]}])
+}
+
+fn elections() -> Value {
+    let subjects =
+        json!([user("system:kube-controller-manager"), user("system:kube-scheduler"), system_accounts()]);
+    let leases = json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"],
+        "namespaces": ["*"],
+    });
+    resources(&subjects, &json!([leases]))
+}
+
+fn heartbeats() -> Value {
+    let nodes = json!({
+        "apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["*"], "namespaces": ["*"],
+        "clusterScope": true,
+    });
+    let leases = json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"], "namespaces": ["*"],
+    });
+    resources(&json!([group("system:nodes")]), &json!([nodes, leases]))
+}
+
 pub(super) fn flow_schemas() -> Vec<Wanted> {
     let schema = |name: &str, level: &str, precedence: u32, by: Option<&str>, rules: Value| {
         let mut spec = json!({
@@ -88,38 +119,21 @@ pub(super) fn flow_schemas() -> Vec<Wanted> {
         }
         wanted("flowschemas", name, &spec)
     };
-    let everyone = json!([group("system:unauthenticated"), group("system:authenticated")]);
-    let probes = json!([{
-        "subjects": everyone,
-        "nonResourceRules": [{"nonResourceURLs": ["/healthz", "/readyz", "/livez"], "verbs": ["get"]}],
-    }]);
-    let (manager, scheduler) = (user("system:kube-controller-manager"), user("system:kube-scheduler"));
-    let elections = resources(
-        &json!([manager, scheduler, system_accounts()]),
-        &json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"],
-            "namespaces": ["*"]}]),
-    );
-    let heartbeats = resources(
-        &json!([group("system:nodes")]),
-        &json!([
-            {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["*"], "namespaces": ["*"], "clusterScope": true},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"], "namespaces": ["*"]},
-        ]),
-    );
     let of = |subject: Value| everything(&json!([subject]));
     let (by_user, by_namespace) = (Some("ByUser"), Some("ByNamespace"));
+    let manager = user("system:kube-controller-manager");
     vec![
         schema("exempt", "exempt", 1, None, of(group("system:masters"))),
-        schema("probes", "exempt", 2, None, probes),
-        schema("system-leader-election", "leader-election", 100, by_user, elections),
-        schema("system-node-high", "node-high", 400, by_user, heartbeats),
+        schema("probes", "exempt", 2, None, probes()),
+        schema("system-leader-election", "leader-election", 100, by_user, elections()),
+        schema("system-node-high", "node-high", 400, by_user, heartbeats()),
         schema("system-nodes", "system", 500, by_user, of(group("system:nodes"))),
         schema("kube-controller-manager", "workload-high", 800, by_namespace, of(manager)),
-        schema("kube-scheduler", "workload-high", 800, by_namespace, of(scheduler)),
+        schema("kube-scheduler", "workload-high", 800, by_namespace, of(user("system:kube-scheduler"))),
         schema("kube-system-service-accounts", "workload-high", 900, by_namespace, of(system_accounts())),
         schema("service-accounts", "workload-low", 9_000, by_user, of(group("system:serviceaccounts"))),
-        schema("global-default", "global-default", 9_900, by_user, everything(&everyone)),
-        schema("catch-all", "catch-all", 10_000, by_user, everything(&everyone)),
+        schema("global-default", "global-default", 9_900, by_user, everything(&everyone())),
+        schema("catch-all", "catch-all", 10_000, by_user, everything(&everyone())),
     ]
 }
 

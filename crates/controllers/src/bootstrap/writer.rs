@@ -77,7 +77,11 @@ impl Writer {
             .transpose()
     }
 
-    /// Replaces an object that was read before. If somebody else changed it since, it stays: it is looked at again later.
+    /// Replaces an object that was read before.
+    ///
+    /// # Errors
+    ///
+    /// 409 if somebody else changed it since: it has to be looked at again.
     pub(super) async fn replace(
         &self,
         wanted: &Wanted,
@@ -85,10 +89,7 @@ impl Writer {
         object: Object,
     ) -> Result<(), Status> {
         let request = UpdateRequest { name: wanted.object_name(), part: Part::Main, object };
-        match Box::pin(self.registry.update(&context(wanted.manager), resource, request)).await {
-            Err(status) if status.reason != Reason::CONFLICT && status.code != 404 => Err(status),
-            _ => Ok(()),
-        }
+        Box::pin(self.registry.update(&context(wanted.manager), resource, request)).await.map(drop)
     }
 
     /// Applies a status, with a manager of its own.

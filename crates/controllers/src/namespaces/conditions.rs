@@ -12,61 +12,69 @@ type Condition = (&'static str, bool, &'static str, String);
 
 /// The conditions that follow from what is left and from what could not be deleted, by resource.
 fn wanted(left: &Totals, failures: &BTreeMap<String, String>) -> [Condition; 5] {
-    let counted = |counts: &BTreeMap<String, usize>, between: &str| {
-        let texts: Vec<String> = counts
-            .iter()
-            .map(|(what, count)| format!("{what} {between} {count} resource instances"))
-            .collect();
-        texts.join(", ")
-    };
-    let content_failure = match failures.is_empty() {
-        true => (
-            false,
-            "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization".to_owned(),
-        ),
-        false => {
-            let mut texts: Vec<&str> = failures.values().map(String::as_str).collect();
-            texts.sort_unstable();
-            let texts = texts.join(", ");
-            let count = failures.len();
-            (
-                true,
-                "ContentDeletionFailed",
-                format!("Failed to delete all resource types, {count} remaining: {texts}"),
-            )
-        }
-    };
-    let remaining = match left.objects.is_empty() {
-        true => (false, "ContentRemoved", "All content successfully removed".to_owned()),
-        false => {
-            let texts = counted(&left.objects, "has");
-            (true, "SomeResourcesRemain", format!("Some resources are remaining: {texts}"))
-        }
-    };
-    let finalizers = match left.finalizers.is_empty() {
-        true => (false, "ContentHasNoFinalizers", "All content-preserving finalizers finished".to_owned()),
-        false => {
-            let texts = counted(&left.finalizers, "in");
-            let text = format!("Some content in the namespace has finalizers remaining: {texts}");
-            (true, "SomeFinalizersRemain", text)
-        }
-    };
-    let named = |name, (holds, reason, message)| (name, holds, reason, message);
-    // What is served is known here without asking and needs no parsing, so the first two never hold.
     [
-        named(
+        // What is served is known here without asking and needs no parsing, so the first two never hold.
+        fine(
             "NamespaceDeletionDiscoveryFailure",
-            (false, "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
         ),
-        named(
+        fine(
             "NamespaceDeletionGroupVersionParsingFailure",
-            (false, "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
         ),
-        named("NamespaceDeletionContentFailure", content_failure),
-        named("NamespaceContentRemaining", remaining),
-        named("NamespaceFinalizersRemaining", finalizers),
+        failed(failures),
+        content(&left.objects),
+        finalizers(&left.finalizers),
     ]
+}
+
+fn fine(name: &'static str, reason: &'static str, message: &str) -> Condition {
+    (name, false, reason, message.to_owned())
+}
+
+fn failed(failures: &BTreeMap<String, String>) -> Condition {
+    let name = "NamespaceDeletionContentFailure";
+    if failures.is_empty() {
+        return fine(
+            name,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        );
+    }
+    let mut texts: Vec<&str> = failures.values().map(String::as_str).collect();
+    texts.sort_unstable();
+    let (count, texts) = (failures.len(), texts.join(", "));
+    let message = format!("Failed to delete all resource types, {count} remaining: {texts}");
+    (name, true, "ContentDeletionFailed", message)
+}
+
+fn content(objects: &BTreeMap<String, usize>) -> Condition {
+    let name = "NamespaceContentRemaining";
+    if objects.is_empty() {
+        return fine(name, "ContentRemoved", "All content successfully removed");
+    }
+    let message = format!("Some resources are remaining: {}", counted(objects, "has"));
+    (name, true, "SomeResourcesRemain", message)
+}
+
+fn finalizers(counts: &BTreeMap<String, usize>) -> Condition {
+    let name = "NamespaceFinalizersRemaining";
+    if counts.is_empty() {
+        return fine(name, "ContentHasNoFinalizers", "All content-preserving finalizers finished");
+    }
+    let counted = counted(counts, "in");
+    let message = format!("Some content in the namespace has finalizers remaining: {counted}");
+    (name, true, "SomeFinalizersRemain", message)
+}
+
+/// The texts in the order of upstream's: sorted as a whole.
+fn counted(counts: &BTreeMap<String, usize>, between: &str) -> String {
+    let text = |(what, count)| format!("{what} {between} {count} resource instances");
+    let mut texts: Vec<String> = counts.iter().map(text).collect();
+    texts.sort_unstable();
+    texts.join(", ")
 }
 
 /// Brings the conditions up to date. False if they already are: the time alone is no change.
@@ -108,14 +116,14 @@ mod tests {
     const LATE: Time = Time { unix: 60 };
 
     fn texts(conditions: &[Value]) -> Vec<[&str; 3]> {
-        let text = |condition: &'_ Value, name: &str| -> String {
-            condition[name].as_str().unwrap_or_default().to_owned()
-        };
+        fn text<'a>(condition: &'a Value, name: &str) -> &'a str {
+            condition[name].as_str().unwrap_or_default()
+        }
         assert!(conditions.iter().all(|condition| text(condition, "lastTransitionTime").len() == 20));
-        let parts = |condition: &'_ Value| {
-            ["status", "reason", "message"].map(|name| condition[name].as_str().unwrap_or_default())
-        };
-        conditions.iter().map(parts).collect()
+        conditions
+            .iter()
+            .map(|condition| ["status", "reason", "message"].map(|name| text(condition, name)))
+            .collect()
     }
 
     #[test]

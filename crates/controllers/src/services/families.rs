@@ -119,7 +119,10 @@ impl Addresses {
 
     /// Fills in the families and the policy where the cluster has addresses of one family only.
     pub(super) fn complete(&mut self, old: Option<&Self>, cluster: Family) -> Result<(), Vec<Error>> {
-        if self.is_external_name() || old.is_some_and(|old| self.is_settled(old)) {
+        if self.is_external_name() {
+            return refuse_if_any(self.out_of_place());
+        }
+        if old.is_some_and(|old| self.is_settled(old)) {
             return Ok(());
         }
         if self.policy.is_none() {
@@ -146,6 +149,34 @@ impl Addresses {
             self.families = vec![cluster.as_str().to_owned()];
         }
         Ok(())
+    }
+
+    /// A Service that is only a name has none of this.
+    fn out_of_place(&self) -> Vec<Error> {
+        let set = [
+            ("clusterIPs", !self.cluster_ips.is_empty()),
+            ("ipFamilies", !self.families.is_empty()),
+            ("ipFamilyPolicy", self.policy.is_some()),
+        ];
+        let forbidden = |name| Error::forbidden(&path(name), "may not be set for ExternalName services");
+        set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| forbidden(name)).collect()
+    }
+
+    /// Addresses are for the life of a Service; only the second one can come and go.
+    pub(super) fn unchanged(&self, old: &Self) -> Result<(), Vec<Error>> {
+        let headless = |of: &Self| of.cluster_ips.first().is_some_and(|ip| ip == NONE);
+        if self.is_external_name() || old.is_external_name() || (headless(self) && headless(old)) {
+            return Ok(());
+        }
+        let bad = |index, why| {
+            Error::invalid(&path("clusterIPs").index(index), BadValue::strings(&self.cluster_ips), why)
+        };
+        if self.cluster_ips.is_empty() && !old.cluster_ips.is_empty() {
+            return Err(vec![bad(0, "primary clusterIP can not be unset")]);
+        }
+        let pairs = self.cluster_ips.iter().zip(&old.cluster_ips).enumerate();
+        let differ = pairs.filter(|(_, (new, old))| new != old).map(|(index, _)| index);
+        refuse_if_any(differ.map(|index| bad(index, "may not change once set")).collect())
     }
 
     /// A Service that takes what it can get stays as it is when nothing about it changes.

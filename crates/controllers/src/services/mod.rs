@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use concord_meta::{Status, field};
 use concord_registry::{
-    Admission, Attributes, Guard, Object, ObjectName, Operation, Resource, Resources, Storage,
+    Admission, Attributes, Guard, Object, ObjectName, Operation, Resource, Resources, Storage, metadata,
 };
 use concord_replica::{Replica, Snapshot};
 use concord_store::{Compare, Write};
@@ -21,7 +21,10 @@ use serde_json::Value;
 pub(crate) use self::range::Family;
 pub use self::range::{IpRange, NodePortRange};
 use self::{families::Addresses, reservations::Reservations};
-use crate::{Error, own::required};
+use crate::{
+    Error,
+    own::{required, served},
+};
 
 /// Gives Services their cluster IPs and node ports.
 ///
@@ -30,11 +33,12 @@ use crate::{Error, own::required};
 /// transaction in which the Service gives it up or is removed. So no address is used twice and none leaks, on however
 /// many servers, and there is nothing to repair. Node ports are held in the same way, by keys that are no objects.
 ///
-/// Which address a new Service gets is decided before the transaction. If another server is faster to take it, an update
-/// chooses again, and the client of a create is told to try again, which it does by itself.
+/// Which address a new Service gets is decided before the transaction. If another server is faster to take it, another one
+/// is chosen, some times, before the client is told to try again.
 pub struct ServiceAllocation {
     replica: Arc<Replica>,
     services: Arc<Storage>,
+    endpoints: Option<Arc<Storage>>,
     addresses: Arc<Resource>,
     range: IpRange,
     node_ports: NodePortRange,
@@ -62,6 +66,7 @@ impl ServiceAllocation {
             replica,
             ports_prefix: ports_prefix(&services),
             services,
+            endpoints: served(resources, "", "v1", "endpoints").and_then(|found| found.storage().cloned()),
             addresses: required(resources, "networking.k8s.io", "v1", "ipaddresses")?,
             range,
             node_ports,
@@ -103,6 +108,9 @@ impl ServiceAllocation {
             Status::invalid(&self.services.group_kind(), attributes.name, &errors)
         };
         addresses.complete(before.as_ref(), self.range.family()).map_err(refused)?;
+        if let Some(before) = &before {
+            addresses.unchanged(before).map_err(refused)?;
+        }
         self.choose_ip(attributes, &mut addresses, snapshot)?;
         addresses.put(spec);
         ports::assign(spec, old, || self.choose_port(attributes, snapshot))
@@ -235,6 +243,20 @@ impl ServiceAllocation {
         guard.writes.push(Write::Delete { key });
     }
 
+    /// The Endpoints of a Service go with it: they would be those of the next Service of that name.
+    fn remove_endpoints(&self, attributes: &Attributes<'_>, snapshot: &Snapshot, guard: &mut Guard) {
+        let Attributes { namespace, name, .. } = *attributes;
+        let Some(storage) = &self.endpoints else { return };
+        let key = storage.key(ObjectName { namespace, name });
+        let Some(entry) = snapshot.get(&key) else { return };
+        let held =
+            storage.object(&entry.into()).is_ok_and(|object| !metadata(&object).finalizers().is_empty());
+        if !held {
+            guard.compares.push(Compare::mod_revision(key.clone(), entry.mod_revision));
+            guard.writes.push(Write::Delete { key });
+        }
+    }
+
     /// What was free when it was chosen is not any more.
     fn lost_race(&self, attributes: &Attributes<'_>) -> Status {
         let operation = if attributes.operation == Operation::Create { "create" } else { "update" };
@@ -293,7 +315,9 @@ impl Admission for ServiceAllocation {
 
     fn removal(&self, attributes: &Attributes<'_>, snapshot: &Snapshot) -> Result<Guard, Status> {
         if self.concerns(attributes) {
-            return self.hand_over(attributes, None, snapshot);
+            let mut guard = self.hand_over(attributes, None, snapshot)?;
+            self.remove_endpoints(attributes, snapshot, &mut guard);
+            return Ok(guard);
         }
         let prefix = |resource: &Resource| resource.storage().map(|storage| storage.prefix.clone());
         if prefix(attributes.resource) == prefix(&self.addresses) {

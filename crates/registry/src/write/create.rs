@@ -17,7 +17,8 @@ use crate::{
     object::members,
 };
 
-/// How often a name is generated before the client is told that none was free.
+/// How often a name is generated, or something else is chosen for the object, before the client is told that none was
+/// free.
 const GENERATED_NAMES: usize = 8;
 
 impl Registry {
@@ -52,6 +53,7 @@ impl Registry {
                     }
                     attempt += 1;
                 }
+                Err(status) if attempt < GENERATED_NAMES && is_lost_race(&status) => attempt += 1,
                 outcome => return outcome,
             }
         }
@@ -188,6 +190,12 @@ pub(super) fn validate(context: &Context, storage: &Storage, object: &Object) ->
 
 fn is_already_exists(status: &Status) -> bool {
     status.reason == concord_meta::Reason::ALREADY_EXISTS
+}
+
+/// Whether something that admission chose for the object was taken before the object could be stored. The object is
+/// admitted again then, and something else chosen.
+fn is_lost_race(status: &Status) -> bool {
+    status.reason == concord_meta::Reason::SERVER_TIMEOUT
 }
 
 fn already_exists(storage: &Storage, name: &str, value: &Bytes) -> Status {
