@@ -156,6 +156,26 @@ async fn finalizers_of_the_namespace_itself_are_respected() {
     controllers.shutdown().await;
 }
 
+/// A create that was decided while the namespace was alive is committed only after it is gone, or would be.
+#[tokio::test]
+async fn a_create_that_comes_too_late_is_refused_by_its_own_transaction() {
+    let cluster = Cluster::new();
+    let (gate, late) = cluster.gated("/registry/configmaps/").await;
+    let server = cluster.server().await;
+    let controllers = server.start();
+    namespace(&server, "ns").await;
+    late.until("/namespaces//ns", |namespace| namespace.is_some()).await;
+    let create = tokio::spawn(async move { late.create("/configmaps/ns/late", json!({})).await });
+    gate.arrived.notified().await;
+    server.delete("/namespaces//ns").await.expect("begins to end");
+    server.until("/namespaces//ns", |namespace| namespace.is_none()).await;
+    gate.open.notify_one();
+    let outcome = create.await.expect("no panic");
+    assert_eq!(refused(outcome), (404, "namespaces \"ns\" not found".to_owned()));
+    assert_eq!(cluster.keys("/registry/configmaps/").await, Vec::<String>::new());
+    controllers.shutdown().await;
+}
+
 /// Creates race with the end of their namespace on two servers, whose controllers race with each other. Whoever is told
 /// that an object was created may be wrong about it still being there, but nothing may stay in a namespace that is gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod gate;
+
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -23,9 +25,12 @@ use concord_registry::{
 };
 use concord_replica::Replica;
 use concord_schema::{Builder, ListType, Presence, Scalar, Schema, TypeId};
-use concord_store::{KeyRange, Scan, Store as _};
+use concord_store::{KeyRange, Scan, Store};
 use concord_store_embedded::{EmbeddedStore, Options};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use self::gate::Gate;
 
 /// What a test waits for at most. Generous: it is only reached when something is wrong.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -216,7 +221,18 @@ impl Cluster {
 
     /// Another server on the same store, with a replica of its own.
     pub(crate) async fn server(&self) -> Server {
-        let replica = Replica::start(self.store.clone(), concord_replica::Config::default(), Vec::new());
+        self.server_on(self.store.clone()).await
+    }
+
+    /// A server whose writes wait for the test.
+    pub(crate) async fn gated(&self, prefix: &'static str) -> (Arc<Gate<EmbeddedStore>>, Server) {
+        let (arrived, open) = (Notify::new(), Notify::new());
+        let gate = Arc::new(Gate { inner: self.store.clone(), prefix, arrived, open });
+        (gate.clone(), self.server_on(gate).await)
+    }
+
+    async fn server_on(&self, store: Arc<dyn Store>) -> Server {
+        let replica = Replica::start(store.clone(), concord_replica::Config::default(), Vec::new());
         let replica = Arc::new(replica);
         replica.consistent(PATIENCE).await.expect("loads");
         let catalog = Arc::new(Catalog::new());
@@ -225,7 +241,7 @@ impl Cluster {
             ServiceAllocation::new(replica.clone(), catalog.as_ref(), range(), NodePortRange::default());
         let admission: Vec<Arc<dyn Admission>> =
             vec![Arc::new(lifecycle), Arc::new(services.expect("there are services"))];
-        let registry = Registry::new(self.store.clone(), replica, admission);
+        let registry = Registry::new(store, replica, admission);
         Server { registry: Arc::new(registry), catalog }
     }
 
