@@ -37,6 +37,9 @@ pub enum Mismatch {
     /// Neither the object nor what may stand in its place.
     #[error("{0}")]
     Either(&'static str),
+    /// What a conversion from generic maps says.
+    #[error("{0}")]
+    Unstructured(String),
     /// Nested more deeply than is looked at. Decoded bodies never are.
     #[error("exceeded max depth")]
     TooDeep,

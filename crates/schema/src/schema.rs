@@ -3,7 +3,12 @@
 use concord_codec::{Fields, Violation};
 use serde_json::{Map, Value};
 
-use crate::{mismatch::Mismatch, normalize::normalize, place::Place, zero::zero};
+use crate::{
+    mismatch::Mismatch,
+    normalize::{Source, normalize},
+    place::Place,
+    zero::zero,
+};
 
 /// The fields of one kind in one version.
 #[derive(Clone, Debug)]
@@ -64,18 +69,40 @@ impl Schema {
     /// The first value that does not fit its type, in Go's words. Fields are looked at in the order of their
     /// names, not in that of the document. The object is then half changed.
     pub fn normalize(&self, object: &mut Map<String, Value>) -> Result<(), Mismatch> {
-        normalize(&self.place, self.keeps_empty_lists, object, None)
+        normalize(&self.place, Source::Json, self.keeps_empty_lists, object, None)
     }
 
     /// As [`normalize`](Self::normalize), and tells the unknown fields that were dropped: for objects that a
-    /// patch has put together.
+    /// JSON patch or a merge patch has put together.
     ///
     /// # Errors
     ///
     /// As for [`normalize`](Self::normalize).
     pub fn normalize_strict(&self, object: &mut Map<String, Value>) -> Result<Vec<Violation>, Mismatch> {
+        self.normalize_telling(Source::Json, object)
+    }
+
+    /// As [`normalize_strict`](Self::normalize_strict), for objects that a strategic merge patch or an apply
+    /// has put together. Upstream converts such objects by other code than it reads JSON with: that has words
+    /// of its own, accepts `3.0` as an integer, and cuts integers that are too large for their field.
+    ///
+    /// # Errors
+    ///
+    /// The first value that does not fit its type, in the words of that code.
+    pub fn normalize_unstructured(
+        &self,
+        object: &mut Map<String, Value>,
+    ) -> Result<Vec<Violation>, Mismatch> {
+        self.normalize_telling(Source::Unstructured, object)
+    }
+
+    fn normalize_telling(
+        &self,
+        source: Source,
+        object: &mut Map<String, Value>,
+    ) -> Result<Vec<Violation>, Mismatch> {
         let mut unknown = Vec::new();
-        normalize(&self.place, self.keeps_empty_lists, object, Some(&mut unknown))?;
+        normalize(&self.place, source, self.keeps_empty_lists, object, Some(&mut unknown))?;
         Ok(unknown)
     }
 }

@@ -136,6 +136,31 @@ fn a_bad_time_wins_over_a_wrong_kind() {
 }
 
 #[test]
+fn what_patches_put_together_is_refused_in_other_words() {
+    for (spec, expect) in [
+        (json!({"replicas": "x"}), "unrecognized type: int32"),
+        (json!({"replicas": 1.5}), "cannot convert float64 to int32"),
+        (json!({"on": 1}), "unrecognized type: bool"),
+        (json!({"secret": 1}), "cannot convert int64 to string"),
+        (json!({"secret": 1.5}), "unrecognized type: string"),
+        (json!({"ports": [{"protocol": 1}]}), "cannot convert int64 to v1.Protocol"),
+        (json!({"ports": [1]}), "cannot restore struct from: int64"),
+        (json!({"ports": "x"}), "cannot restore slice from string"),
+        (json!({"amounts": []}), "cannot restore map from slice"),
+        (json!({"data": {"a": "!"}}), "error decoding from json: illegal base64 data at input byte 0"),
+        (json!({"data": {"a": 1}}), "cannot restore slice from int64"),
+        (json!({"target": true}), "json: cannot unmarshal bool into Go value of type int32"),
+    ] {
+        let error = thing().normalize_unstructured(&mut with_spec(spec)).expect_err("it does not fit");
+        assert_eq!(error.to_string(), expect);
+    }
+    let mut numbers = with_spec(json!({"replicas": 99_999_999_999_i64, "count": 3.0, "x": 1}));
+    let unknown = thing().normalize_unstructured(&mut numbers).expect("it fits");
+    assert_eq!((&numbers["spec"]["replicas"], &numbers["spec"]["count"]), (&json!(1_215_752_191), &json!(3)));
+    assert_eq!(unknown[0].to_string(), "unknown field \"spec.x\"");
+}
+
+#[test]
 fn dropped_fields_are_told_on_request() {
     let mut object =
         object(json!({"spec": {"ports": [{"port": 1}, {"port": 2, "x": 1}], "y": {"z": 1}}, "a": 1}));

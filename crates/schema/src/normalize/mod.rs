@@ -2,8 +2,12 @@
 //!
 //! Go keeps the first value of a wrong kind in mind and reads on; a type that it reads by hand, such as a
 //! time, ends the reading at once when it is bad. So a bad time wins over a wrong kind before it.
+//!
+//! What a strategic merge patch or an apply has put together, upstream does not read as JSON but converts from
+//! generic maps: with words of its own, more lenient with numbers, and ending at the first bad value.
 
 mod scalar;
+mod unstructured;
 
 use concord_codec::Violation;
 use serde_json::{Map, Value};
@@ -22,14 +26,25 @@ pub const MAX_DEPTH: usize = 500;
 
 type Result<T = ()> = std::result::Result<T, Mismatch>;
 
+/// How upstream gets the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// It reads JSON.
+    Json,
+    /// It converts generic maps.
+    Unstructured,
+}
+
 pub(crate) fn normalize(
     place: &Place,
+    source: Source,
     keeps_empty_lists: bool,
     object: &mut Map<String, Value>,
     unknown: Option<&mut Vec<Violation>>,
 ) -> Result {
     let mut walk = Walk {
         types: place.types(),
+        source,
         keeps_empty_lists,
         stack: Vec::new(),
         structure: "",
@@ -48,6 +63,7 @@ pub(crate) fn normalize(
 
 struct Walk<'a> {
     types: &'a Types,
+    source: Source,
     keeps_empty_lists: bool,
     /// The names of the fields that lead here, as Go's error texts give them.
     stack: Vec<&'a str>,
@@ -101,7 +117,15 @@ impl<'a> Walk<'a> {
             (Shape::Either { object, list, boolean }, _) => {
                 return self.either(*object, *list, *boolean, value);
             }
-            (Shape::Scalar(scalar), _) => return self.scalar(*scalar, &node.go, value),
+            (Shape::Scalar(scalar), _) => {
+                return match self.source {
+                    Source::Json => self.scalar(*scalar, &node.go, value),
+                    Source::Unstructured => unstructured::scalar(*scalar, &node.go, value),
+                };
+            }
+            _ if self.source == Source::Unstructured => {
+                return Err(unstructured::cannot_restore(&node.shape, value));
+            }
             _ => self.refuse(found(value), &node.go),
         }
         Ok(())
@@ -181,6 +205,7 @@ impl<'a> Walk<'a> {
         };
         let mut inner = Walk {
             types: self.types,
+            source: Source::Json,
             keeps_empty_lists: self.keeps_empty_lists,
             stack: Vec::new(),
             structure: "",
@@ -190,7 +215,10 @@ impl<'a> Walk<'a> {
         };
         let result = inner.value(id, value);
         let result = result.and_then(|()| inner.saved.map_or(Ok(()), Err));
-        result.map_err(|mismatch| self.in_context(mismatch))
+        result.map_err(|mismatch| match self.source {
+            Source::Json => self.in_context(mismatch),
+            Source::Unstructured => mismatch,
+        })
     }
 
     /// Keeps a wrong kind of value in mind, if it is the first.

@@ -93,7 +93,7 @@ fn fits(number: &Number, scalar: Scalar) -> bool {
 }
 
 /// Types with a reader of their own, which ends the reading when it fails.
-fn by_hand(scalar: Scalar, value: &mut Value) -> Result {
+pub(super) fn by_hand(scalar: Scalar, value: &mut Value) -> Result {
     match scalar {
         Scalar::Time => moment(value, Layout::Seconds),
         Scalar::MicroTime => moment(value, Layout::Micros),
