@@ -65,8 +65,15 @@ pub(crate) struct Run {
     /// Only these, separated by commas; always in the order of this list.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SCENARIO")]
     pub(crate) only: Vec<Scenario>,
-    /// All but these.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "SCENARIO", conflicts_with = "only")]
+    /// All but these; the same names.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "SCENARIO",
+        conflicts_with = "only",
+        hide_possible_values = true
+    )]
     pub(crate) skip: Vec<Scenario>,
     /// ConfigMaps to create.
     #[arg(long, default_value_t = 5000, value_name = "N")]

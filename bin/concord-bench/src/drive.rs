@@ -87,16 +87,26 @@ impl Crew {
         Worker { connection, objects: self.objects.clone(), random }
     }
 
-    /// Repeats an operation until the bound is reached.
-    ///
-    /// Dropping the future ends all its tasks.
+    /// Repeats an operation on new connections until the bound is reached.
     pub(crate) async fn run(
         &self,
         operation: Operation,
         bound: Bound,
         progress: &Progress,
     ) -> Result<Outcome> {
-        let workers = self.assemble().await?;
+        self.drive(self.assemble().await?, operation, bound, progress).await
+    }
+
+    /// Repeats an operation until the bound is reached.
+    ///
+    /// Dropping the future ends all its tasks.
+    pub(crate) async fn drive(
+        &self,
+        workers: Vec<Worker>,
+        operation: Operation,
+        bound: Bound,
+        progress: &Progress,
+    ) -> Result<Outcome> {
         let shared = Arc::new(Shared::new(operation, bound, self.workers));
         let mut tasks = JoinSet::new();
         for (index, worker) in workers.into_iter().enumerate() {

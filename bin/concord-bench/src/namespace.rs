@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use memchr::memmem;
 
 use crate::{
     client::{Call, Connection, JSON, Refusal},
@@ -14,7 +15,7 @@ use crate::{
     scan,
 };
 
-/// How long a namespace controller gets.
+/// How long a namespace controller gets to begin.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Creates it.
@@ -33,7 +34,7 @@ pub(crate) async fn remove(crew: &Crew, name: &str, time_limit: Duration) -> Res
     // A server may let one request delete only so much in its time; what is left of ours is little by now.
     finish(&mut connection, delete(&format!("{path}/configmaps"))).await?;
     finish(&mut connection, delete(&path)).await?;
-    if gone(&mut connection, &path).await? {
+    if gone(&mut connection, &path, time_limit).await? {
         return Ok(());
     }
     // Only a controller ends namespaces, and a bare API server has none. All we put into it is deleted, and
@@ -79,14 +80,21 @@ fn is_absent(failure: &anyhow::Error) -> bool {
     failure.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.status == StatusCode::NOT_FOUND)
 }
 
-async fn gone(connection: &mut Connection, path: &str) -> Result<bool> {
-    let end = Instant::now() + PATIENCE;
-    while Instant::now() < end {
-        match finish(connection, Call::get(path)).await {
+/// Waits until it is gone; false when nobody seems to be ending it.
+async fn gone(connection: &mut Connection, path: &str, time_limit: Duration) -> Result<bool> {
+    let begun = Instant::now();
+    while begun.elapsed() < time_limit {
+        let answer = match connection.expect(Call::get(path)).await {
             Err(failure) if is_absent(&failure) => return Ok(true),
-            Err(failure) => return Err(failure),
-            Ok(()) => tokio::time::sleep(Duration::from_millis(100)).await,
+            answered => answered?,
+        };
+        let body = scan::whole(answer.into_body()).await?;
+        // A namespace controller writes down how far it is, and must not be overtaken.
+        let worked_on = memmem::find(&body, br#""conditions":"#).is_some();
+        if !worked_on && begun.elapsed() > PATIENCE {
+            return Ok(false);
         }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    Ok(false)
+    bail!("it is still terminating after {time_limit:?}")
 }

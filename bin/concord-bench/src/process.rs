@@ -1,5 +1,7 @@
 //! What processes cost, from `/proc`.
 
+use std::time::Instant;
+
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,8 @@ pub(crate) struct Use {
 /// What everything used in a time.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Usage {
+    /// How long the time was.
+    pub(crate) wall_ms: f64,
     pub(crate) processes: Vec<Use>,
     pub(crate) client_cpu_ms: f64,
     /// Of everything else on the machine: how much to distrust the numbers.
@@ -48,6 +52,7 @@ impl Usage {
 
 /// Counters at one moment.
 pub(crate) struct Sample {
+    at: Instant,
     processes: Vec<Use>,
     client_cpu_ms: f64,
     machine_cpu_ms: f64,
@@ -60,7 +65,7 @@ impl Sample {
         let client_cpu_ms = cpu_ms(&read("self", "stat")?).context("/proc/self/stat")?;
         let machine = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
         let machine_cpu_ms = machine_cpu_ms(&machine).context("/proc/stat has no cpu line")?;
-        Ok(Self { processes, client_cpu_ms, machine_cpu_ms })
+        Ok(Self { at: Instant::now(), processes, client_cpu_ms, machine_cpu_ms })
     }
 
     /// What was used from here to `end`.
@@ -68,6 +73,7 @@ impl Sample {
         let pairs = self.processes.iter().zip(&end.processes);
         let used = |(begin, end): (&Use, &Use)| Use { cpu_ms: end.cpu_ms - begin.cpu_ms, ..end.clone() };
         let mut usage = Usage {
+            wall_ms: (end.at - self.at).as_secs_f64() * 1000.0,
             processes: pairs.map(used).collect(),
             client_cpu_ms: end.client_cpu_ms - self.client_cpu_ms,
             other_cpu_ms: 0.0,
@@ -123,6 +129,8 @@ fn kib(status: &str, field: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -139,11 +147,15 @@ mod tests {
     #[test]
     fn use_is_the_difference() {
         let process = |cpu_ms, rss_bytes| Use { cpu_ms, rss_bytes, ..Use::default() };
-        let begin = Sample { processes: vec![process(10.0, 5)], client_cpu_ms: 1.0, machine_cpu_ms: 100.0 };
-        let end = Sample { processes: vec![process(40.0, 7)], client_cpu_ms: 11.0, machine_cpu_ms: 200.0 };
+        let at = Instant::now();
+        let begin =
+            Sample { at, processes: vec![process(10.0, 5)], client_cpu_ms: 1.0, machine_cpu_ms: 100.0 };
+        let at = at + Duration::from_secs(2);
+        let end =
+            Sample { at, processes: vec![process(40.0, 7)], client_cpu_ms: 11.0, machine_cpu_ms: 200.0 };
         let usage = begin.until(&end);
         assert_eq!(usage.processes, [process(30.0, 7)]);
-        assert_eq!((usage.client_cpu_ms, usage.other_cpu_ms), (10.0, 60.0));
+        assert_eq!((usage.wall_ms, usage.client_cpu_ms, usage.other_cpu_ms), (2000.0, 10.0, 60.0));
     }
 
     #[test]

@@ -240,7 +240,9 @@ async fn measured(
     bound: Bound,
     progress: &Progress,
 ) -> Result<Row> {
-    let (outcome, usage) = with_usage(watched, crew.run(operation, bound, progress)).await?;
+    // Handshakes are not what is measured.
+    let workers = crew.assemble().await?;
+    let (outcome, usage) = with_usage(watched, crew.drive(workers, operation, bound, progress)).await?;
     Ok(Row {
         scenario: name.to_owned(),
         count: outcome.latency.len(),

@@ -121,7 +121,7 @@ fn heading(report: &Report) -> String {
 
 fn cells(row: &Row, cpus: usize) -> Vec<String> {
     let latency = row.latency_ms;
-    let others = stats::per(row.usage.other_cpu_ms, row.seconds * 1000.0 * cpus as f64);
+    let others = stats::per(row.usage.other_cpu_ms, row.usage.wall_ms * cpus as f64);
     let rss = mebibytes(row.usage.server_rss_bytes());
     let some = |value: f64| if value > 0.0 { number(value) } else { "-".to_owned() };
     vec![

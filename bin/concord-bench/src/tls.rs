@@ -101,3 +101,32 @@ impl ServerCertVerifier for BelieveAnybody {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(verify: Verify, identity: Option<(&[u8], &[u8])>) -> String {
+        let identity = identity.map(|(certificate, key)| (certificate.to_vec(), key.to_vec()));
+        let tls = Tls { verify, server_name: "localhost".to_owned(), identity };
+        format!("{:#}", client_config(&tls, b"h2").expect_err("refused"))
+    }
+
+    #[test]
+    fn bad_certificates_are_named() {
+        let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".as_bytes();
+        let authorities = |pem: &[u8]| refusal(Verify::Authorities(pem.to_vec()), None);
+        assert_eq!(authorities(b"text"), "certificate-authority: no PEM certificate in it");
+        assert_eq!(authorities(empty), "certificate-authority: no usable certificate in it");
+        let identity = |certificate, key| refusal(Verify::Nobody, Some((certificate, key)));
+        assert_eq!(identity(b"", b""), "client-certificate: no PEM certificate in it");
+        assert!(identity(empty, b"text").starts_with("client-key is not a PEM private key"));
+    }
+
+    #[test]
+    fn the_protocol_is_the_one_asked_for() {
+        let tls = Tls { verify: Verify::Nobody, server_name: "localhost".to_owned(), identity: None };
+        let config = client_config(&tls, b"h2").expect("good");
+        assert_eq!(config.alpn_protocols, [b"h2".to_vec()]);
+    }
+}
