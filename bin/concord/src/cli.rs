@@ -22,6 +22,8 @@ pub(crate) enum Command {
     /// Without any flag it keeps its data in an embedded store in the data directory, makes its own
     /// certificates there, and listens on port 6443. With --etcd-servers it keeps its data in etcd.
     ///
+    /// With --config every flag can stand in a file, by its name: `secure-port: 7443`.
+    ///
     /// SIGTERM and SIGINT end it in order: /readyz fails, running requests finish. A second signal ends it
     /// at once; acknowledged writes are safe either way.
     Serve(Box<ServeOptions>),
@@ -39,11 +41,74 @@ pub(crate) struct ServeOptions {
     #[command(flatten)]
     pub(crate) serving: SecureServingOptions,
     #[command(flatten)]
+    pub(crate) authentication: AuthenticationOptions,
+    #[command(flatten)]
     pub(crate) etcd: EtcdOptions,
+    #[command(flatten)]
+    pub(crate) apis: ApiOptions,
+    #[command(flatten)]
+    pub(crate) requests: RequestOptions,
     #[command(flatten)]
     pub(crate) shutdown: ShutdownOptions,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
+    /// A YAML file with flags by their names. What is typed counts more than what is in the file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Authentication")]
+pub(crate) struct AuthenticationOptions {
+    /// Whose client certificates are accepted, besides the administrator's (PEM). The common name is the user, the
+    /// organizations are the groups.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
+    /// A file of bearer tokens, one per line: token,user,uid,"group1,group2".
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+    /// Whether clients without credentials may ask for health and version.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) anonymous_auth: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "APIs")]
+pub(crate) struct ApiOptions {
+    /// Group versions to turn on or off, separated by commas: api/all=true, api/beta=true,
+    /// internal.apiserver.k8s.io/v1alpha1=true.
+    #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
+    pub(crate) runtime_config: Vec<String>,
+    /// The addresses that Services get.
+    #[arg(long, value_name = "CIDR", default_value = "10.0.0.0/24")]
+    pub(crate) service_cluster_ip_range: String,
+    /// The ports that Services of type NodePort get.
+    #[arg(long, value_name = "FROM-TO", default_value = "30000-32767")]
+    pub(crate) service_node_port_range: String,
+    /// The address that clients in the cluster reach this server at. Default: the first of this machine that is not a
+    /// loopback one, or --bind-address.
+    #[arg(long, value_name = "IP")]
+    pub(crate) advertise_address: Option<IpAddr>,
+    /// How long events are kept.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration::parse)]
+    pub(crate) event_ttl: Duration,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Requests")]
+pub(crate) struct RequestOptions {
+    /// How long a request may take, unless it is one that lasts, such as a watch.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
+    pub(crate) request_timeout: Duration,
+    /// How many requests that only read run at once; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) max_requests_inflight: usize,
+    /// How many other requests run at once; 0 for no limit.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) max_mutating_requests_inflight: usize,
+    /// How often, of one, an HTTP/2 connection is closed after a request, so that clients spread over several servers.
+    #[arg(long, value_name = "CHANCE", default_value_t = 0.0)]
+    pub(crate) goaway_chance: f64,
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +138,12 @@ pub(crate) struct SecureServingOptions {
     /// Default: pki in the data directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) pki_dir: Option<PathBuf>,
+    /// The certificate to serve with (PEM, with its chain), instead of one made here.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// The key of --tls-cert-file (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

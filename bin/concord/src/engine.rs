@@ -45,6 +45,11 @@ impl Engine {
         }
     }
 
+    /// Whether other servers may use it at the same time.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Etcd(_))
+    }
+
     /// Ends it in order.
     pub(crate) async fn close(&self) {
         match self {
@@ -68,6 +73,11 @@ fn etcd_config(options: &EtcdOptions) -> anyhow::Result<Config> {
             .map(|(cert_file, key_file)| ClientCertificate { cert_file, key_file }),
     });
     Ok(config)
+}
+
+/// What all keys begin with, in either engine.
+pub(crate) fn key_prefix(options: &EtcdOptions) -> String {
+    prefix(&options.etcd_prefix)
 }
 
 /// As kube-apiserver has it: one slash before, one after, so that `/registry` does not own `/registry2`.

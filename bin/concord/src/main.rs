@@ -4,6 +4,8 @@
 //! server together, `store.rs` runs the store tools.
 
 mod cli;
+mod compose;
+mod config_file;
 mod duration;
 mod engine;
 mod host;
@@ -14,6 +16,7 @@ mod store;
 mod version;
 
 use std::{
+    env,
     io::{self, Write as _},
     process::ExitCode,
 };
@@ -28,18 +31,22 @@ use crate::cli::{Cli, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Serve(options) => serve::run(*options),
-        Command::Store(command) => store::run(command),
-        Command::Version => say(&version::summary()),
-    };
-    match result {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing is left to do if even this cannot be written.
             writeln!(io::stderr(), "error: {error:#}").ok();
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let arguments = config_file::expand(env::args_os().collect())?;
+    match Cli::parse_from(arguments).command {
+        Command::Serve(options) => serve::run(*options),
+        Command::Store(command) => store::run(command),
+        Command::Version => say(&version::summary()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `concord serve`: puts a server together, runs it, and takes it apart in order.
 
 use std::{
+    fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     pin::pin,
@@ -12,7 +13,10 @@ use std::{
 use anyhow::Context as _;
 use concord_pki::{ServingNames, ServingPki};
 use concord_replica::Replica;
-use concord_server::{Coalesced, Config, HealthCheck, HealthChecks, Server, Shutdown, Unhealthy, check_fn};
+use concord_server::{
+    Authentication, ClientAuthorities, Coalesced, Config, HealthCheck, HealthChecks, Metrics, RequestLimits,
+    Server, Shutdown, TokenAuthenticator, TokenFile, Unhealthy, check_fn,
+};
 use concord_store::Store;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -20,7 +24,8 @@ use tokio::{
 };
 
 use crate::{
-    cli::{SecureServingOptions, ServeOptions},
+    cli::{AuthenticationOptions, SecureServingOptions, ServeOptions},
+    compose::Parts,
     engine::Engine,
     host, logging, say, version,
 };
@@ -42,7 +47,20 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
     let pki = open_pki(&options.serving, &data_dir)?;
     let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), Vec::new()));
+    let metrics = Arc::new(Metrics::default());
+    let parts = Parts::new(&options, engine.store(), &replica, metrics.clone())?;
+    let apis = parts.apis.clone();
     let config = Config {
+        authentication: authentication(&options.authentication, &pki)?,
+        requests: RequestLimits {
+            timeout: options.requests.request_timeout,
+            max_in_flight: options.requests.max_requests_inflight,
+            max_mutating_in_flight: options.requests.max_mutating_requests_inflight,
+        },
+        goaway_chance: options.requests.goaway_chance,
+        metrics,
+        apis: parts.apis.clone(),
+        paths: Arc::new(move || apis.set().paths()),
         bind_address: options.serving.bind_address,
         secure_port: options.serving.secure_port,
         shutdown: Shutdown {
@@ -53,14 +71,38 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         ..Config::new(pki.identity, version::info())
     };
     let server = config.complete()?.listen().await?;
+    let controllers = parts.controllers(server.local_addr().port(), engine.is_shared())?;
     let signals = Signals::install()?;
     announce(&server, &engine, &data_dir, &pki.ca_certificate)?;
     run_until_signalled(server, signals, async {
+        controllers.shutdown().await;
         replica.shutdown().await;
         engine.close().await;
     })
     .await;
     Ok(())
+}
+
+/// Who is let in: the administrator of this PKI, those of the operator's authority, and who has a token.
+fn authentication(options: &AuthenticationOptions, pki: &ServingPki) -> anyhow::Result<Authentication> {
+    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let mut authorities = read(&pki.ca_certificate)?;
+    if let Some(file) = &options.client_ca_file {
+        authorities.extend_from_slice(b"\n");
+        authorities.extend_from_slice(&read(file)?);
+    }
+    let client_ca = ClientAuthorities::from_pem(&authorities).context("--client-ca-file")?;
+    let mut tokens: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
+    if let Some(file) = &options.token_auth_file {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        tokens.push(Arc::new(TokenFile::parse(&text, &file.to_string_lossy())?));
+    }
+    Ok(Authentication {
+        client_ca: Some(Arc::new(client_ca)),
+        tokens,
+        others: Vec::new(),
+        forbid_anonymous: !options.anonymous_auth,
+    })
 }
 
 /// Runs `server`, then `close`. A second signal ends the process at once.

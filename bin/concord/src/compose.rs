@@ -1,0 +1,83 @@
+//! The parts of a server, put together.
+
+use std::{
+    net::{IpAddr, UdpSocket},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use concord_apis::RuntimeConfig;
+use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
+use concord_endpoints::Apis;
+use concord_registry::{Admission, Registry};
+use concord_replica::Replica;
+use concord_server::Metrics;
+use concord_store::Store;
+
+use crate::cli::{ApiOptions, ServeOptions};
+
+/// What a server is made of besides its connections.
+pub(crate) struct Parts {
+    pub(crate) apis: Arc<Apis>,
+    pub(crate) registry: Arc<Registry>,
+    range: IpRange,
+    advertise_address: IpAddr,
+}
+
+impl Parts {
+    /// The APIs that the options ask for, on this store.
+    pub(crate) fn new(
+        options: &ServeOptions,
+        store: Arc<dyn Store>,
+        replica: &Arc<Replica>,
+        metrics: Arc<Metrics>,
+    ) -> anyhow::Result<Self> {
+        let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
+        let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
+        let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
+        let set = concord_apis::api_set(&concord_apis::Settings {
+            runtime_config: RuntimeConfig::parse(&options.apis.runtime_config).context("--runtime-config")?,
+            prefix: crate::engine::key_prefix(&options.etcd),
+            event_ttl: options.apis.event_ttl,
+        });
+        let admission: Vec<Arc<dyn Admission>> = vec![
+            // First, as upstream's: where there is no namespace, nothing else about an object matters.
+            Arc::new(NamespaceLifecycle::new(&set)?),
+            Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
+        ];
+        let registry = Arc::new(Registry::new(store, replica.clone(), admission));
+        let advertise_address = advertise_address(options);
+        let server_address =
+            std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
+        let settings = concord_endpoints::Settings { server_address, metrics };
+        let apis = Arc::new(Apis::new(registry.clone(), set, settings));
+        Ok(Self { apis, registry, range, advertise_address })
+    }
+
+    /// Starts what keeps the server's own objects in place.
+    pub(crate) fn controllers(&self, secure_port: u16, shared_store: bool) -> anyhow::Result<Controllers> {
+        let config = concord_controllers::Config {
+            advertise_address: self.advertise_address,
+            secure_port,
+            service_cluster_ip_range: self.range.clone(),
+            shared_store,
+        };
+        Ok(Controllers::start(self.registry.clone(), self.apis.clone(), config)?)
+    }
+}
+
+/// Where clients reach this server: as told, where it listens, or from where this machine would send to others.
+fn advertise_address(options: &ServeOptions) -> IpAddr {
+    let bound = options.serving.bind_address;
+    let told = options.apis.advertise_address.or((!bound.is_unspecified()).then_some(bound));
+    told.or_else(|| outgoing(bound)).unwrap_or(bound)
+}
+
+/// The address this machine would send from. Connecting a UDP socket sends nothing, it only chooses a route.
+fn outgoing(bound: IpAddr) -> Option<IpAddr> {
+    let anywhere: IpAddr =
+        if bound.is_ipv4() { [192, 0, 2, 1].into() } else { [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into() };
+    let socket = UdpSocket::bind((bound, 0)).ok()?;
+    socket.connect((anywhere, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_unspecified())
+}
