@@ -14,8 +14,8 @@ const AUTHORITY_NAME: &str = "concord-ca";
 /// Long enough that nobody has to plan for its end, as kubeadm's authority.
 const AUTHORITY_LIFETIME: Duration = days(3650);
 
-/// As long as kubeadm's certificates live.
-const SERVING_LIFETIME: Duration = days(365);
+/// How long all other certificates live: as long as kubeadm's.
+const LIFETIME: Duration = days(365);
 
 /// Certificates are valid from a little before they are made: clocks of clients run behind.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
@@ -82,10 +82,28 @@ impl Authority {
     pub fn issue_serving(&self, names: &ServingNames, now: SystemTime) -> Result<CertifiedPair, Error> {
         let mut params = CertificateParams::new(names.to_strings())?;
         params.distinguished_name = common_name("concord-apiserver");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.issue(params, now)
+    }
+
+    /// A client certificate with a key of its own, valid for one year from `now`. API servers take the common
+    /// name for the user and the organization for the user's group.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Generate`].
+    pub fn issue_client(&self, user: &str, group: &str, now: SystemTime) -> Result<CertifiedPair, Error> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name = common_name(user);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(params, now)
+    }
+
+    fn issue(&self, mut params: CertificateParams, now: SystemTime) -> Result<CertifiedPair, Error> {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        (params.not_before, params.not_after) = ((now - CLOCK_SKEW).into(), (now + SERVING_LIFETIME).into());
+        (params.not_before, params.not_after) = ((now - CLOCK_SKEW).into(), (now + LIFETIME).into());
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let certificate = params.signed_by(&key, &Issuer::new(Self::params()?, &self.key))?;
         Ok(CertifiedPair { certificate: certificate.pem(), key: key.serialize_pem() })

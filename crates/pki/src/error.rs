@@ -41,13 +41,30 @@ pub enum Error {
         reason: String,
     },
 
-    /// The authority in the directory cannot sign a certificate that clients accept: its key is another
+    /// The authority in the directory cannot sign a certificate that others accept: its key is another
     /// one's, or it was not made by this crate.
-    #[error("the authority in {} cannot issue a serving certificate that clients accept: {reason}", path.display())]
+    #[error("the authority in {} cannot issue a {what} certificate that others accept: {reason}", path.display())]
     UnusableAuthority {
+        /// What kind of certificate.
+        what: &'static str,
         /// The authority's certificate.
         path: PathBuf,
-        /// What a client would say.
+        /// What whoever checks it would say.
+        reason: String,
+    },
+
+    /// A certificate and a key that an operator chose do not do.
+    #[error(
+        "cannot serve with the certificate {} and the key {}: {reason}",
+        certificate.display(),
+        key.display()
+    )]
+    UnusablePair {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What is wrong.
         reason: String,
     },
 

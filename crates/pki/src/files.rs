@@ -16,6 +16,28 @@ pub(crate) const PRIVATE: u32 = 0o600;
 /// For certificates: they are shown to everyone who connects.
 pub(crate) const PUBLIC: u32 = 0o644;
 
+/// Keeps other processes from making files in a directory at the same time.
+pub(crate) struct Lock(#[expect(dead_code, reason = "held until dropped")] Option<File>);
+
+impl Lock {
+    /// Waits until no other process has it. In a directory where nothing can be made there is nothing to
+    /// wait for: whoever tries to make something there is told so.
+    pub(crate) fn acquire(directory: &Path) -> Result<Self, Error> {
+        let path = directory.join(".lock");
+        let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if is_read_only(&error) => return Ok(Self(None)),
+            Err(source) => return Err(failed("create", &path)(source)),
+        };
+        file.lock().map_err(failed("lock", &path))?;
+        Ok(Self(Some(file)))
+    }
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
 /// The text of a file, or `None` if there is none.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
@@ -23,6 +45,12 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(failed("read", path)(source)),
     }
+}
+
+/// Whether nobody but the owner can read a file.
+pub(crate) fn is_private(path: &Path) -> Result<bool, Error> {
+    let mode = fs::metadata(path).map_err(failed("read", path))?.permissions().mode();
+    Ok(mode & 0o777 == PRIVATE)
 }
 
 /// Replaces a file.

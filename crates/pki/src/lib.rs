@@ -1,23 +1,30 @@
-//! The certificates a server makes for itself: an authority of its own and a serving certificate
-//! signed by it.
+//! The certificates a server makes for itself: an authority of its own, a serving certificate and an
+//! administrator's client certificate signed by it, and the kubeconfig that holds the latter.
 //!
-//! Files are named as kubeadm names them (`ca.crt`, `ca.key`, `apiserver.crt`, `apiserver.key`), so
-//! that tools which know the one find their way in the other. An authority, once made, is never
-//! overwritten: clients trust it. The serving certificate is issued anew whenever a client would, now or
-//! soon, refuse it.
+//! Files are named as kubeadm names them (`ca.crt`, `ca.key`, `apiserver.crt`, `apiserver.key`; the
+//! administrator's are `admin.crt` and `admin.key`), so that tools which know the one find their way in the
+//! other. An authority, once made, is never overwritten: clients trust it. The other certificates are issued
+//! anew whenever a client or a server would, now or soon, refuse them. Several servers may share a directory:
+//! only one at a time makes something in it, and the others find it made.
 //!
 //! The crate never decides what time it is or what a server is called, never talks to the network and
 //! never deletes anything.
 //!
-//! Start with [`ServingPki::open_or_create`], then [`Authority`] for what happens underneath.
+//! Start with [`ServingPki::open_or_create`] and [`AdminPki::open_or_create`], then [`Authority`] for what
+//! happens underneath.
 
+mod admin;
 mod authority;
+mod directory;
 mod error;
 mod files;
+mod kubeconfig;
 mod names;
 mod serving;
 
+pub use admin::AdminPki;
 pub use authority::{Authority, CertifiedPair};
 pub use error::Error;
+pub use kubeconfig::Kubeconfig;
 pub use names::ServingNames;
-pub use serving::{RENEW_BEFORE, ServingPki};
+pub use serving::{RENEW_BEFORE, ServingPki, load_identity};

@@ -1,5 +1,4 @@
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -17,10 +16,11 @@ use rustls::{
 use crate::{
     Authority, Error, ServingNames,
     authority::days,
+    directory::Directory,
     files::{self, PRIVATE, PUBLIC},
 };
 
-/// A serving certificate that would expire within this time is issued anew at the next start.
+/// A certificate that would expire within this time is issued anew at the next start.
 pub const RENEW_BEFORE: Duration = days(90);
 
 /// A certificate a server can serve with, and where the files are that clients and people need.
@@ -44,67 +44,54 @@ impl ServingPki {
     /// Every [`Error`] names the file it is about. An authority that cannot be used is reported, never
     /// replaced.
     pub fn open_or_create(directory: &Path, names: &ServingNames, now: SystemTime) -> Result<Self, Error> {
-        fs::create_dir_all(directory).map_err(files::failed("create", directory))?;
-        let files = Files::new(directory);
-        let authority = files.open_or_create_authority(now)?;
-        let client = Client { roots: files.trusted_roots()?, provider: aws_lc_rs::default_provider() };
+        let directory = Directory::open_or_create(directory)?;
+        let files = Files::new(&directory);
+        let authority = directory.open_or_create_authority(now)?;
+        let client = Client { roots: directory.trusted_roots()?, provider: aws_lc_rs::default_provider() };
         if let Some(identity) = files.stored_identity(&client, names, now + RENEW_BEFORE)? {
-            return Ok(Self { ca_certificate: files.ca_certificate, identity, issued: false });
+            return Ok(Self { ca_certificate: directory.ca_certificate, identity, issued: false });
         }
         let identity = files.issue(&authority, &client, names, now)?;
-        Ok(Self { ca_certificate: files.ca_certificate, identity, issued: true })
+        Ok(Self { ca_certificate: directory.ca_certificate, identity, issued: true })
     }
 }
 
-/// The files of a PKI directory, by kubeadm's names.
+/// Reads a certificate (with the chain above it, if any) and its key that an operator made: what upstream's
+/// flags `--tls-cert-file` and `--tls-private-key-file` name.
+///
+/// # Errors
+///
+/// [`Error::UnusablePair`].
+pub fn load_identity(certificate: &Path, key: &Path) -> Result<Arc<CertifiedKey>, Error> {
+    let unusable = |reason: String| {
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        Error::UnusablePair { certificate, key, reason }
+    };
+    let pem = |error: rustls::pki_types::pem::Error| unusable(error.to_string());
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = chain.map_err(pem)?;
+    if chain.is_empty() {
+        return Err(unusable("there is no certificate in the file".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(key).map_err(pem)?;
+    let identity = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
+    identity.map(Arc::new).map_err(|error| unusable(error.to_string()))
+}
+
+/// The serving certificate's files.
 struct Files {
     ca_certificate: PathBuf,
-    ca_key: PathBuf,
     certificate: PathBuf,
     key: PathBuf,
 }
 
 impl Files {
-    fn new(directory: &Path) -> Self {
+    fn new(directory: &Directory) -> Self {
         Self {
-            ca_certificate: directory.join("ca.crt"),
-            ca_key: directory.join("ca.key"),
-            certificate: directory.join("apiserver.crt"),
-            key: directory.join("apiserver.key"),
+            ca_certificate: directory.ca_certificate.clone(),
+            certificate: directory.file("apiserver.crt"),
+            key: directory.file("apiserver.key"),
         }
-    }
-
-    /// The key is written first: a key without a certificate is an authority nobody trusts yet and can be
-    /// completed after a crash, a certificate without a key cannot.
-    fn open_or_create_authority(&self, now: SystemTime) -> Result<Authority, Error> {
-        let certificate = files::read(&self.ca_certificate)?;
-        let authority = match (files::read(&self.ca_key)?, &certificate) {
-            (Some(key), _) => {
-                Authority::from_key(&key).map_err(|error| malformed("private key", &self.ca_key, error))?
-            }
-            (None, Some(_)) => {
-                let (certificate, key) = (self.ca_certificate.clone(), self.ca_key.clone());
-                return Err(Error::KeyMissing { certificate, key });
-            }
-            (None, None) => {
-                let authority = Authority::generate()?;
-                files::create(&self.ca_key, &authority.key(), PRIVATE)?;
-                authority
-            }
-        };
-        if certificate.is_none() {
-            files::create(&self.ca_certificate, &authority.certificate(now)?, PUBLIC)?;
-        }
-        Ok(authority)
-    }
-
-    fn trusted_roots(&self) -> Result<RootCertStore, Error> {
-        let broken = |reason: &dyn std::fmt::Display| malformed("certificate", &self.ca_certificate, reason);
-        let certificate =
-            CertificateDer::from_pem_file(&self.ca_certificate).map_err(|error| broken(&error))?;
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate).map_err(|error| broken(&error))?;
-        Ok(roots)
     }
 
     /// What is stored, if a client would still accept it at `until`. Anything wrong with it, be it missing,
@@ -129,7 +116,8 @@ impl Files {
     ) -> Result<Arc<CertifiedKey>, Error> {
         let pair = authority.issue_serving(names, now)?;
         let identity = client.accept(&pair.certificate, &pair.key, names, now).map_err(|reason| {
-            Error::UnusableAuthority { path: self.ca_certificate.clone(), reason: reason.to_string() }
+            let (path, reason) = (self.ca_certificate.clone(), reason.to_string());
+            Error::UnusableAuthority { what: "serving", path, reason }
         })?;
         files::replace(&self.key, &pair.key, PRIVATE)?;
         files::replace(&self.certificate, &pair.certificate, PUBLIC)?;
@@ -161,8 +149,4 @@ impl Client {
         names.server_names().try_for_each(|name| verify_server_name(&parsed, &name))?;
         Ok(Arc::new(CertifiedKey::from_der(vec![certificate], key, &self.provider)?))
     }
-}
-
-fn malformed(what: &'static str, path: &Path, reason: impl std::fmt::Display) -> Error {
-    Error::Malformed { what, path: path.to_owned(), reason: reason.to_string() }
 }
