@@ -1,0 +1,1 @@
+//! Kubernetes objects in protobuf, by tables of field numbers.
