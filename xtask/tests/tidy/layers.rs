@@ -13,6 +13,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-merge",
             "concord-meta",
             "concord-printers",
+            "concord-protobuf",
             "concord-schema",
             "concord-store",
         ],
