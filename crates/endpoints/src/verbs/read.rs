@@ -1,7 +1,7 @@
 //! get and list.
 
 use concord_meta::{
-    ResourceVersion, Status, field,
+    ResourceVersion, Status,
     options::{ListOptions, ReadAt},
     parse_resource_version,
 };
@@ -46,11 +46,7 @@ fn read_at(call: &Call<'_>) -> Result<ReadAt, Status> {
         Ok(ResourceVersion::Unset) => Ok(ReadAt::MostRecent),
         Ok(ResourceVersion::Any) => Ok(ReadAt::Any),
         Ok(ResourceVersion::At(revision)) => Ok(ReadAt::NotOlderThan(revision)),
-        Err(error) => {
-            let field = field::Path::new("resourceVersion");
-            let error = field::Error::invalid(&field, text, error.to_string());
-            Err(Status::untyped(error.to_string()))
-        }
+        Err(error) => Err(Status::untyped(error.to_string())),
     }
 }
 

@@ -1,0 +1,10 @@
+//! Requests to resources on a real store, without a network.
+
+mod bad_input;
+mod discovery;
+mod lists;
+mod objects;
+mod resources;
+mod routes;
+mod support;
+mod watches;
