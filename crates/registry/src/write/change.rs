@@ -1,6 +1,6 @@
 //! What a request makes of an object, in the version of the request.
 
-use concord_codec::{FieldValidation, strict_decoding_error};
+use concord_codec::{FieldValidation, Violation, strict_decoding_error};
 use concord_merge::{
     Answer, JsonPatch,
     apply::{ApplyError, ApplyRequest, FieldManager, Versions, ignore_timestamps},
@@ -8,7 +8,7 @@ use concord_merge::{
     strategic::strategic_merge,
 };
 use concord_meta::{CauseType, GroupKind, Status, StatusCause, field};
-use concord_schema::Place;
+use concord_schema::{Mismatch, Place, Schema};
 use serde_json::Value;
 
 use super::{managed::field_manager, update::Edit};
@@ -16,6 +16,9 @@ use crate::{Context, Object, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
 const MAX_DEPTH: usize = 500;
+
+/// How an object that was put together gets the form of its kind.
+type Read = fn(&Schema, &mut Object) -> Result<Vec<Violation>, Mismatch>;
 
 /// How an object is to be changed.
 pub(super) enum Change<'a> {
@@ -53,16 +56,16 @@ impl Change<'_> {
             Self::Json(patch, validation) => {
                 let patched = patch.apply(existing(edit, live)?);
                 let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, typed(edit, patched, *validation)?)
+                owned(edit, live, typed(edit, patched, Schema::normalize_strict, *validation)?)
             }
             Self::Merge(patch, validation) => {
                 let patched = merge_patch(existing(edit, live)?, patch);
                 let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, typed(edit, patched, *validation)?)
+                owned(edit, live, typed(edit, patched, Schema::normalize_strict, *validation)?)
             }
             Self::Strategic(patch, validation) => {
                 let patched = strategic(edit, existing(edit, live)?, patch)?;
-                owned(edit, live, typed(edit, patched, *validation)?)
+                owned(edit, live, typed(edit, patched, Schema::normalize_unstructured, *validation)?)
             }
         };
         match live.map_or_else(|| new.clone(), |live| ignore_timestamps(live, new.clone())) {
@@ -141,11 +144,12 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
     let context = edit.context;
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
     let applied = manager.apply(live, request).map_err(|error| apply_refused(&error))?;
-    typed(edit, applied, FieldValidation::Ignore)
+    typed(edit, applied, Schema::normalize_unstructured, FieldValidation::Ignore)
 }
 
-/// Brings what a patch made into the form of its kind, with defaults.
-fn typed(edit: &Edit<'_>, patched: Value, validation: FieldValidation) -> Result<Value, Status> {
+/// Brings what a patch made into the form of its kind, with defaults. `read` is how it gets there: upstream reads what
+/// came out of JSON and merge patches as a body, and what came out of the others as a map.
+fn typed(edit: &Edit<'_>, patched: Value, read: Read, validation: FieldValidation) -> Result<Value, Status> {
     if concord_codec::depth_exceeds(&patched, MAX_DEPTH) {
         return Err(Status::unprocessable_patch());
     }
@@ -154,13 +158,12 @@ fn typed(edit: &Edit<'_>, patched: Value, validation: FieldValidation) -> Result
     let text =
         || String::from_utf8_lossy(&concord_codec::encode(&Value::Object(object.clone()))).into_owned();
     let before = text();
-    let unknown =
-        schema.normalize_strict(&mut object).map_err(|error| bad_patch(&before, &error.to_string()))?;
+    let unknown = read(&schema, &mut object).map_err(|error| bad_patch(&before, &error.to_string()))?;
     if validation == FieldValidation::Strict && !unknown.is_empty() {
         return Err(bad_patch(&before, &strict_decoding_error(&unknown)));
     }
     if validation == FieldValidation::Warn {
-        unknown.iter().flat_map(concord_codec::Violation::warnings).for_each(|text| edit.context.warn(&text));
+        unknown.iter().flat_map(Violation::warnings).for_each(|text| edit.context.warn(&text));
     }
     let kind = edit.resource.kind();
     object.insert("kind".to_owned(), kind.kind.as_str().into());
