@@ -9,7 +9,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -25,7 +25,10 @@ use tokio::{
 use crate::http::{Body, BoxError, Response};
 
 /// Answers up to this size are left alone: they fit into the buffers that a connection has anyway.
-const SMALL: u64 = 64 * 1024;
+const SMALL: u64 = STEP as u64;
+/// How much of an answer is given to the connection at a time. It takes what it is given, however much that
+/// is; given in steps, all but the last few of them wait in the body, which so ends when the client has read.
+const STEP: usize = 64 * 1024;
 
 tokio::task_local! {
     /// Until when the task has to send its answer.
@@ -59,7 +62,7 @@ impl Sending {
         }
         let Ok(sending) = SENDING.try_with(Clone::clone) else { return response };
         sending.set(Some(Instant::now() + time));
-        response.map(|body| Bounded { body, sending }.boxed_unsync())
+        response.map(|body| Bounded { body, pending: Bytes::new(), sending }.boxed_unsync())
     }
 
     fn set(&self, until: Option<Instant>) {
@@ -84,6 +87,8 @@ impl Sending {
 /// A body whose end ends the bound.
 struct Bounded {
     body: Body,
+    /// What came from `body` and was not given on yet.
+    pending: Bytes,
     sending: Sending,
 }
 
@@ -101,15 +106,29 @@ impl hyper::body::Body for Bounded {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        if self.pending.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?.map(Frame::into_data) {
+                Some(Ok(data)) => self.pending = data,
+                Some(Err(other)) => return Poll::Ready(Some(Ok(other))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let step = self.pending.len().min(STEP);
+        Poll::Ready(Some(Ok(Frame::data(self.pending.split_to(step)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.pending.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (inner, pending) = (self.body.size_hint(), self.pending.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower() + pending);
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + pending);
+        }
+        hint
     }
 }
 
@@ -139,5 +158,23 @@ mod tests {
         assert!(ends(1 << 20, TIME - Duration::from_secs(1)).await);
         assert!(!ends(1 << 20, TIME + Duration::from_secs(1)).await);
         assert!(ends(1 << 10, 2 * TIME).await, "small ones cost nothing");
+    }
+
+    #[tokio::test]
+    async fn it_is_given_in_steps_and_whole() {
+        let content: Vec<u8> = (0..3 * STEP + 7).map(|n| (n % 251) as u8).collect();
+        let length = content.len() as u64;
+        let bounded = async {
+            let mut body = Sending::begin(Response::new(full(content.clone())), TIME).into_body();
+            let mut received = Vec::new();
+            while !body.is_end_stream() {
+                assert_eq!(body.size_hint().exact(), Some(length - received.len() as u64));
+                let step = body.frame().await.expect("more").expect("data").into_data().expect("data");
+                assert!(!step.is_empty() && step.len() <= STEP);
+                received.extend_from_slice(&step);
+            }
+            assert!(received == content);
+        };
+        assert!(Sending::bound(bounded).await);
     }
 }

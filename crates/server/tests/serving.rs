@@ -1,96 +1,24 @@
 //! A real server on loopback, asked by a real TLS client.
 
+mod support;
+
 use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use concord_pki::{ServingNames, ServingPki};
 use concord_server::{
-    AlwaysAllow, Config, ConnectionLimits, Drained, Shutdown, Unhealthy, Version, check_fn,
-    test_client::{Protocol, Target, TestClient},
+    Config, ConnectionLimits, Drained, Shutdown, Unhealthy, check_fn, test_client::Protocol,
 };
 use http::Method;
-use tempfile::TempDir;
+use support::{Running, SOON, closed, version};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    io::AsyncWriteExt as _,
     net::TcpStream,
-    sync::{Notify, Semaphore, oneshot},
-    task::JoinHandle,
+    sync::{Notify, Semaphore},
     time::timeout,
 };
-
-/// Far longer than anything here takes, far shorter than the patience of a test runner.
-const SOON: Duration = Duration::from_secs(30);
-
-struct Running {
-    address: SocketAddr,
-    ca: PathBuf,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<Drained>,
-    _directory: TempDir,
-}
-
-impl Running {
-    async fn start(change: impl FnOnce(&mut Config)) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let pki = ServingPki::open_or_create(directory.path(), &ServingNames::loopback(), SystemTime::now())
-            .expect("a PKI");
-        let mut config = Config::new(pki.identity, version());
-        (config.bind_address, config.secure_port) = (Ipv4Addr::LOCALHOST.into(), 0);
-        config.authorizer = Arc::new(AlwaysAllow);
-        change(&mut config);
-        let server = config.complete().expect("a valid configuration").listen().await.expect("a free port");
-        let address = server.local_addr();
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(server.run(async { drop(stopped.await) }));
-        Self { address, ca: pki.ca_certificate, stop: Some(stop), task, _directory: directory }
-    }
-
-    fn target(&self, protocol: Protocol) -> Target {
-        Target::new(self.address, &self.ca, protocol)
-    }
-
-    async fn client(&self, protocol: Protocol) -> TestClient {
-        self.target(protocol).connect().await.expect("a connection")
-    }
-
-    fn stop(&mut self) {
-        self.stop.take().expect("stopped once").send(()).expect("the server is running");
-    }
-
-    async fn drained(self) -> Drained {
-        timeout(SOON, self.task).await.expect("the server ends").expect("without a panic")
-    }
-}
-
-fn version() -> Version {
-    let text = |value: &str| value.to_owned();
-    Version {
-        major: text("1"),
-        minor: text("36"),
-        emulation_major: text("1"),
-        emulation_minor: text("36"),
-        min_compatibility_major: text("1"),
-        min_compatibility_minor: text("35"),
-        git_version: text("v1.36.4+test"),
-        git_commit: text("unknown"),
-        git_tree_state: text("clean"),
-        build_date: text("1970-01-01T00:00:00Z"),
-        go_version: text("none"),
-        compiler: text("rustc"),
-        platform: Version::platform(),
-    }
-}
-
-/// Waits until the server has closed the connection.
-async fn closed(stream: &mut (impl AsyncRead + Unpin)) {
-    let mut rest = Vec::new();
-    // An error is as good as an orderly end: both mean that the connection is gone.
-    drop(timeout(SOON, stream.read_to_end(&mut rest)).await.expect("the server closes the connection"));
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_protocols_get_the_same_answers() {

@@ -102,8 +102,8 @@ impl Endpoint {
     }
 }
 
-/// Upstream tells the reason here, to those whom authorization lets through. As long as there is no
-/// authorization in front of these paths it stays in the log.
+/// Upstream tells the reason here, to those whom authorization lets through. Here these paths are open to
+/// everybody, so it stays in the log.
 async fn single(endpoint: &str, check: &dyn HealthCheck) -> Response {
     match run(check).await {
         Ok(()) => text(StatusCode::OK, "ok"),
