@@ -8,3 +8,4 @@ mod resources;
 mod routes;
 mod support;
 mod watches;
+mod websockets;
