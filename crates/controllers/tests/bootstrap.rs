@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use concord_controllers::{Bootstrap, Config};
 use concord_registry::Part;
@@ -94,7 +94,7 @@ async fn what_users_changed_stays_and_what_upstream_resets_is_reset() {
 async fn a_namespace_that_is_missing_comes_back_and_one_that_is_there_is_left_alone() {
     let cluster = Cluster::new();
     let server = cluster.server().await;
-    let bootstrap = Bootstrap::new(server.registry.clone(), server.catalog.clone(), config());
+    let bootstrap = Bootstrap::new(server.registry.clone(), server.resources.clone(), config());
     bootstrap.ensure_essentials().await;
     let replica = server.registry.replica();
     let missing = Txn::new().delete("/registry/namespaces/kube-public");
@@ -105,6 +105,19 @@ async fn a_namespace_that_is_missing_comes_back_and_one_that_is_there_is_left_al
         assert_eq!(cluster.keys("/registry/namespaces/").await.len(), 4);
         let state = replica.consistent(PATIENCE).await.expect("a state");
         assert_eq!(state.revision(), deleted + 1, "written once, and only what was missing");
+    }
+}
+
+/// Waits until nothing is written any more.
+async fn becomes_quiet(cluster: &Cluster) {
+    let started = Instant::now();
+    loop {
+        let before = cluster.store.current_revision().await.expect("a revision");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if cluster.store.current_revision().await.expect("a revision") == before {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "writes without end");
     }
 }
 
@@ -122,7 +135,13 @@ async fn servers_of_a_fleet_are_listed_while_they_are_there() {
         }
     };
     one.until("/endpoints/default/kubernetes", listed(&["192.0.2.1", "192.0.2.2"])).await;
+    becomes_quiet(&cluster).await;
     second.shutdown().await;
+    assert_eq!(
+        cluster.keys("/registry/masterleases/").await,
+        ["/registry/masterleases/192.0.2.1"],
+        "taken back"
+    );
     one.until("/endpoints/default/kubernetes", listed(&["192.0.2.1"])).await;
     let ended = tokio::time::timeout(Duration::from_secs(10), first.shutdown()).await;
     assert!(ended.is_ok(), "stops in time");

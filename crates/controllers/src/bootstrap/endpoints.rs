@@ -1,11 +1,12 @@
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use concord_meta::Status;
+use concord_meta::{Reason, Status};
 use concord_registry::{Object, Registry, Resources};
-use concord_replica::{Closed, Scope, Snapshot};
+use concord_replica::{Closed, Error as ReplicaError, Scope, Snapshot, Subscription};
 use concord_store::{KeyRange, Txn};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -58,23 +59,37 @@ impl ServerAddresses {
         let mut backoff = Backoff::new();
         loop {
             match self.writer.registry.replica().snapshot_and_subscribe(Scope::prefix(self.leases.clone())) {
-                Ok((_, mut changes)) => loop {
-                    match Box::pin(self.keep()).await {
-                        Ok(()) => backoff.reset(),
-                        Err(error) => {
-                            tracing::warn!(%error, "Where the servers are could not be written to default/kubernetes.");
-                            backoff.pause().await;
-                            continue;
-                        }
+                Ok((_, changes)) => {
+                    let closed = self.follow_from(changes, &mut backoff).await;
+                    if matches!(closed, Closed::Shutdown | Closed::Failed) {
+                        return;
                     }
-                    match tokio::time::timeout(AGAIN, changes.next()).await {
-                        Ok(Err(Closed::Shutdown | Closed::Failed)) => return,
-                        Ok(Err(_)) => break,
-                        Ok(Ok(_)) | Err(_) => {}
-                    }
-                },
-                Err(concord_replica::Error::Shutdown | concord_replica::Error::Failed { .. }) => return,
+                }
+                Err(ReplicaError::Shutdown | ReplicaError::Failed { .. }) => return,
                 Err(_) => backoff.pause().await,
+            }
+        }
+    }
+
+    /// Looks at the objects when a server comes or goes, and from time to time.
+    async fn follow_from(&self, mut changes: Subscription, backoff: &mut Backoff) -> Closed {
+        let mut due = Instant::now();
+        loop {
+            // Only then: what this server says of itself is one of the changes that are followed.
+            let is_due = Instant::now() >= due;
+            if let Err(error) = Box::pin(self.keep(is_due)).await {
+                if error.reason != Reason::CONFLICT {
+                    tracing::warn!(%error, "Where the servers are could not be written to default/kubernetes.");
+                }
+                backoff.pause().await;
+                continue;
+            }
+            backoff.reset();
+            if is_due {
+                due = Instant::now() + AGAIN;
+            }
+            if let Ok(Err(closed)) = tokio::time::timeout_at(due, changes.next()).await {
+                return closed;
             }
         }
     }
@@ -83,8 +98,8 @@ impl ServerAddresses {
         [self.leases.as_ref(), self.config.advertise_address.to_string().as_bytes()].concat().into()
     }
 
-    async fn keep(&self) -> Result<(), Status> {
-        if self.config.shared_store {
+    async fn keep(&self, is_due: bool) -> Result<(), Status> {
+        if is_due && self.config.shared_store {
             self.renew().await?;
         }
         let snapshot = self.writer.registry.replica().newest().map_err(Status::internal_error)?;

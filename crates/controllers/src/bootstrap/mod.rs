@@ -7,7 +7,7 @@ mod writer;
 
 use std::{sync::Arc, time::Duration};
 
-use concord_meta::Status;
+use concord_meta::{Reason, Status};
 use concord_registry::{Object, Registry, Resources};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -49,15 +49,20 @@ impl Bootstrap {
     pub async fn ensure_essentials(&self) {
         let mut backoff = Backoff::new();
         loop {
-            // Nothing is missing from a store that has not been read yet.
-            if self.writer.registry.replica().not_older_than(0, LOADING).await.is_err() {
-                continue;
+            match self.make_namespaces().await {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, "The default namespaces could not be made."),
             }
-            let made = join_all(objects::namespaces().iter().map(|wanted| self.keep(wanted))).await;
-            let Some(error) = made.into_iter().find_map(Result::err) else { return };
-            tracing::warn!(%error, "The default namespaces could not be made.");
             backoff.pause().await;
         }
+    }
+
+    async fn make_namespaces(&self) -> Result<(), Status> {
+        // Nothing is missing from a store that has not been read yet.
+        let loaded = self.writer.registry.replica().not_older_than(0, LOADING).await;
+        loaded.map_err(Status::internal_error)?;
+        let made = join_all(objects::namespaces().iter().map(|wanted| self.keep(wanted))).await;
+        made.into_iter().collect()
     }
 
     /// Looks after all objects until it is cancelled.
@@ -78,7 +83,10 @@ impl Bootstrap {
                     tokio::time::sleep(AGAIN).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "A default object could not be put in place.");
+                    // Somebody else changed an object at the same moment: that is not worth a word.
+                    if error.reason != Reason::CONFLICT {
+                        tracing::warn!(%error, "A default object could not be put in place.");
+                    }
                     backoff.pause().await;
                 }
             }

@@ -10,7 +10,7 @@ use rand::RngExt as _;
 use crate::Error;
 
 /// The addresses that Services get: `--service-cluster-ip-range`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IpRange {
     family: Family,
     network: u128,

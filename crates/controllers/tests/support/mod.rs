@@ -190,7 +190,7 @@ impl Resources for Catalog {
 /// A server without HTTP.
 pub(crate) struct Server {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) resources: Arc<dyn Resources>,
 }
 
 /// A store, and servers on it.
@@ -221,36 +221,39 @@ impl Cluster {
 
     /// Another server on the same store, with a replica of its own.
     pub(crate) async fn server(&self) -> Server {
-        self.server_on(self.store.clone()).await
+        self.server_of(Arc::new(Catalog::new())).await
+    }
+
+    /// Such a server with other resources.
+    pub(crate) async fn server_of(&self, resources: Arc<dyn Resources>) -> Server {
+        server_on(self.store.clone(), resources).await
     }
 
     /// A server whose writes wait for the test.
     pub(crate) async fn gated(&self, prefix: &'static str) -> (Arc<Gate<EmbeddedStore>>, Server) {
         let (arrived, open) = (Notify::new(), Notify::new());
         let gate = Arc::new(Gate { inner: self.store.clone(), prefix, arrived, open });
-        (gate.clone(), self.server_on(gate).await)
+        (gate.clone(), server_on(gate, Arc::new(Catalog::new())).await)
     }
-
-    async fn server_on(&self, store: Arc<dyn Store>) -> Server {
-        let replica = Replica::start(store.clone(), concord_replica::Config::default(), Vec::new());
-        let replica = Arc::new(replica);
-        replica.consistent(PATIENCE).await.expect("loads");
-        let catalog = Arc::new(Catalog::new());
-        let lifecycle = NamespaceLifecycle::new(catalog.as_ref()).expect("there are namespaces");
-        let services =
-            ServiceAllocation::new(replica.clone(), catalog.as_ref(), range(), NodePortRange::default());
-        let admission: Vec<Arc<dyn Admission>> =
-            vec![Arc::new(lifecycle), Arc::new(services.expect("there are services"))];
-        let registry = Registry::new(store, replica, admission);
-        Server { registry: Arc::new(registry), catalog }
-    }
-
     /// The keys that begin like this, as the store has them.
     pub(crate) async fn keys(&self, prefix: &str) -> Vec<String> {
         let page =
             self.store.scan(Scan::new(KeyRange::prefix(prefix.to_owned()), 10_000)).await.expect("a page");
         page.entries.iter().map(|entry| String::from_utf8_lossy(&entry.key).into_owned()).collect()
     }
+}
+
+async fn server_on(store: Arc<dyn Store>, resources: Arc<dyn Resources>) -> Server {
+    let replica = Replica::start(store.clone(), concord_replica::Config::default(), Vec::new());
+    let replica = Arc::new(replica);
+    replica.consistent(PATIENCE).await.expect("loads");
+    let lifecycle = NamespaceLifecycle::new(resources.as_ref()).expect("there are namespaces");
+    let services =
+        ServiceAllocation::new(replica.clone(), resources.as_ref(), range(), NodePortRange::default());
+    let admission: Vec<Arc<dyn Admission>> =
+        vec![Arc::new(lifecycle), Arc::new(services.expect("there are services"))];
+    let registry = Registry::new(store, replica, admission);
+    Server { registry: Arc::new(registry), resources }
 }
 
 pub(crate) fn context() -> Context {
@@ -274,11 +277,11 @@ impl Server {
     }
 
     pub(crate) fn start_as(&self, config: Config) -> Controllers {
-        Controllers::start(self.registry.clone(), self.catalog.clone(), config).expect("starts")
+        Controllers::start(self.registry.clone(), self.resources.clone(), config).expect("starts")
     }
 
     pub(crate) fn resource(&self, group: &str, plural: &str) -> Arc<Resource> {
-        self.catalog.find(&GroupVersion::new(group, "v1"), plural).expect("a resource of the tests")
+        self.resources.find(&GroupVersion::new(group, "v1"), plural).expect("a resource of the tests")
     }
 
     fn decode(&self, resource: &Resource, body: &Value) -> Object {
