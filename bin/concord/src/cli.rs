@@ -27,6 +27,10 @@ pub(crate) enum Command {
     /// SIGTERM and SIGINT end it in order: /readyz fails, running requests finish. A second signal ends it
     /// at once; acknowledged writes are safe either way.
     Serve(Box<ServeOptions>),
+    /// Print a kubeconfig for the administrator of a server.
+    ///
+    /// It is the one that `concord serve` writes to admin.kubeconfig in its data directory.
+    Kubeconfig(KubeconfigOptions),
     /// Back up, restore or check an embedded store.
     #[command(subcommand)]
     Store(StoreCommand),
@@ -55,6 +59,15 @@ pub(crate) struct ServeOptions {
     /// A YAML file with flags by their names. What is typed counts more than what is in the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KubeconfigOptions {
+    #[command(flatten)]
+    pub(crate) data: DataOptions,
+    /// The URL to write into it, instead of the one that the server listens on.
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -114,8 +127,8 @@ pub(crate) struct RequestOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Storage")]
 pub(crate) struct DataOptions {
-    /// Where the embedded store (store.db) and the certificates (pki/) are kept; made if missing. Only one
-    /// server at a time can use it.
+    /// Where the embedded store (store.db), the certificates (pki/) and the administrator's admin.kubeconfig are
+    /// kept; made if missing. Only one server at a time can use it.
     ///
     /// Default: $XDG_DATA_HOME/concord, or ~/.local/share/concord if that variable is not set.
     #[arg(long, value_name = "DIR")]
@@ -131,7 +144,8 @@ pub(crate) struct SecureServingOptions {
     /// The port to listen on; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub(crate) secure_port: u16,
-    /// Where the certificates are kept: ca.crt, ca.key, apiserver.crt, apiserver.key. What is missing is made.
+    /// Where the certificates are kept: ca, apiserver and admin, each with .crt and .key. What is missing is made;
+    /// servers that share or copy one such directory are one fleet.
     /// The authority is never replaced; the serving certificate is, when it nears its end or a name is missing
     /// in it.
     ///

@@ -9,6 +9,7 @@ mod config_file;
 mod duration;
 mod engine;
 mod host;
+mod kubeconfig;
 mod logging;
 mod progress;
 mod serve;
@@ -45,6 +46,7 @@ fn run() -> anyhow::Result<()> {
     let arguments = config_file::expand(env::args_os().collect())?;
     match Cli::parse_from(arguments).command {
         Command::Serve(options) => serve::run(*options),
+        Command::Kubeconfig(options) => kubeconfig::run(&options),
         Command::Store(command) => store::run(command),
         Command::Version => say(&version::summary()),
     }

@@ -11,13 +11,14 @@ use std::{
 };
 
 use anyhow::Context as _;
-use concord_pki::{ServingNames, ServingPki};
+use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
 use concord_replica::Replica;
 use concord_server::{
     Authentication, ClientAuthorities, Coalesced, Config, HealthCheck, HealthChecks, Metrics, RequestLimits,
     Server, Shutdown, TokenAuthenticator, TokenFile, Unhealthy, check_fn,
 };
 use concord_store::Store;
+use rustls::sign::CertifiedKey;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::Notify,
@@ -27,7 +28,7 @@ use crate::{
     cli::{AuthenticationOptions, SecureServingOptions, ServeOptions},
     compose::Parts,
     engine::Engine,
-    host, logging, say, version,
+    host, kubeconfig, logging, say, version,
 };
 
 /// Health endpoints are open to everyone: however often they are asked, the store is asked only this often.
@@ -45,13 +46,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     host::make_private(&data_dir)?;
     // The store comes first: its lock keeps a second server away from the certificates, too.
     let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
-    let pki = open_pki(&options.serving, &data_dir)?;
+    let Pki { identity, admin, client_ca } = open_pki(&options.serving, &data_dir)?;
     let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), Vec::new()));
     let metrics = Arc::new(Metrics::default());
     let parts = Parts::new(&options, engine.store(), &replica, metrics.clone())?;
     let apis = parts.apis.clone();
     let config = Config {
-        authentication: authentication(&options.authentication, &pki)?,
+        authentication: authentication(&options.authentication, client_ca)?,
         requests: RequestLimits {
             timeout: options.requests.request_timeout,
             max_in_flight: options.requests.max_requests_inflight,
@@ -68,12 +69,15 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             grace: options.shutdown.shutdown_grace_period,
         },
         health: health_checks(log_check, engine.store(), replica.clone()),
-        ..Config::new(pki.identity, version::info())
+        ..Config::new(identity, version::info())
     };
     let server = config.complete()?.listen().await?;
     let controllers = parts.controllers(server.local_addr().port(), engine.is_shared())?;
     let signals = Signals::install()?;
-    announce(&server, &engine, &data_dir, &pki.ca_certificate)?;
+    let kubeconfig = data_dir.join(kubeconfig::FILE);
+    let url = format!("https://{}", dialable(server.local_addr()));
+    Kubeconfig::new(&url, &admin).write(&kubeconfig)?;
+    announce(&url, &engine, &data_dir, &kubeconfig)?;
     run_until_signalled(server, signals, async {
         controllers.shutdown().await;
         replica.shutdown().await;
@@ -84,17 +88,20 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
 }
 
 /// Who is let in: the administrator of this PKI, those of the operator's authority, and who has a token.
-fn authentication(options: &AuthenticationOptions, pki: &ServingPki) -> anyhow::Result<Authentication> {
-    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-    let mut authorities = read(&pki.ca_certificate)?;
+fn authentication(
+    options: &AuthenticationOptions,
+    mut authorities: String,
+) -> anyhow::Result<Authentication> {
+    let read =
+        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     if let Some(file) = &options.client_ca_file {
-        authorities.extend_from_slice(b"\n");
-        authorities.extend_from_slice(&read(file)?);
+        authorities.push('\n');
+        authorities.push_str(&read(file)?);
     }
-    let client_ca = ClientAuthorities::from_pem(&authorities).context("--client-ca-file")?;
+    let client_ca = ClientAuthorities::from_pem(authorities.as_bytes()).context("--client-ca-file")?;
     let mut tokens: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
     if let Some(file) = &options.token_auth_file {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = read(file)?;
         tokens.push(Arc::new(TokenFile::parse(&text, &file.to_string_lossy())?));
     }
     Ok(Authentication {
@@ -131,17 +138,36 @@ async fn run_until_signalled(server: Server, mut signals: Signals, close: impl F
     }
 }
 
-fn open_pki(options: &SecureServingOptions, data_dir: &Path) -> anyhow::Result<ServingPki> {
+/// The certificates of a server.
+struct Pki {
+    /// What the server shows to its clients.
+    identity: Arc<CertifiedKey>,
+    /// The administrator's, with what that client trusts servers by.
+    admin: AdminPki,
+    /// Whose client certificates are the administrator's. Never what an operator's serving certificate is signed by:
+    /// who signs servers need not be trusted to name users.
+    client_ca: String,
+}
+
+fn open_pki(options: &SecureServingOptions, data_dir: &Path) -> anyhow::Result<Pki> {
     let directory = options.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
+    let mut admin = AdminPki::open_or_create(&directory, SystemTime::now())?;
+    let client_ca = admin.ca.clone();
+    if let (Some(certificate), Some(key)) = (&options.tls_cert_file, &options.tls_private_key_file) {
+        let identity = load_identity(certificate, key)?;
+        // The file may hold the chain that clients are to trust.
+        admin.ca.push_str(&fs::read_to_string(certificate).unwrap_or_default());
+        return Ok(Pki { identity, admin, client_ca });
+    }
     let mut names = ServingNames::loopback().with_ip(options.bind_address);
     if let Some(name) = host::name() {
         names = names.with_dns(&name);
     }
-    let pki = ServingPki::open_or_create(&directory, &names, SystemTime::now())?;
-    if pki.issued {
+    let serving = ServingPki::open_or_create(&directory, &names, SystemTime::now())?;
+    if serving.issued {
         tracing::info!(directory = %directory.display(), "Issued a new serving certificate.");
     }
-    Ok(pki)
+    Ok(Pki { identity: serving.identity, admin, client_ca })
 }
 
 /// The checks by upstream's names, which monitoring looks for: `etcd` is the store, whichever it is.
@@ -172,18 +198,18 @@ fn replica_health(replica: &Replica) -> Result<(), Unhealthy> {
 }
 
 /// Says where the server is and what to type next.
-fn announce(server: &Server, engine: &Engine, data_dir: &Path, ca: &Path) -> anyhow::Result<()> {
-    let address = dialable(server.local_addr());
-    let (data_dir, ca) = (absolute(data_dir), absolute(ca));
+fn announce(url: &str, engine: &Engine, data_dir: &Path, kubeconfig: &Path) -> anyhow::Result<()> {
+    let (data_dir, kubeconfig) = (absolute(data_dir), absolute(kubeconfig));
     say(&format!(
-        "Concord {version} is serving https://{address}\n\
+        "Concord {version} is serving {url}\n\
          \x20 data  {data} ({engine})\n\
-         \x20 try   curl --cacert {ca} 'https://{address}/readyz?verbose'\n\
+         \x20 try   export KUBECONFIG={kubeconfig}\n\
+         \x20       kubectl get namespaces\n\
          \x20 stop  Ctrl-C or kill {pid}",
         version = version::CONCORD,
         data = data_dir.display(),
         engine = engine.describe(),
-        ca = shell_word(&ca.to_string_lossy()),
+        kubeconfig = shell_word(&kubeconfig.to_string_lossy()),
         pid = process::id(),
     ))
 }
