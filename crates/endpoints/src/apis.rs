@@ -115,6 +115,7 @@ fn missed(miss: &Miss, info: &RequestInfo, accept: &Accept) -> Response {
         Miss::Method => Status::method_not_allowed(),
         Miss::CustomSubresource => Status::not_found(&resource(), &info.name),
         Miss::CustomVerb => Status::method_not_supported(&resource(), &info.verb),
+        Miss::CustomName => Status::bad_request("name must be provided"),
     };
     respond_status(&status, accept)
 }

@@ -44,6 +44,8 @@ pub(crate) enum Miss {
     CustomSubresource,
     /// The custom resource does not have the verb.
     CustomVerb,
+    /// It has, but the path does not say of which object.
+    CustomName,
 }
 
 /// Finds out what a request is about.
@@ -54,9 +56,10 @@ pub(crate) fn route<'a>(set: &'a ApiSet, info: &RequestInfo, method: &Method) ->
         Origin::Custom => Miss::Path,
     };
     let version = group.version(&info.api_version);
-    let endpoint = version.and_then(|version| version.resource(&info.resource)).ok_or(unknown)?;
+    let endpoint =
+        version.and_then(|version| version.resource(&info.resource)).ok_or_else(|| unknown.clone())?;
     if !scope_fits(&endpoint.resource, info) {
-        return Err(Miss::Resource);
+        return Err(unknown);
     }
     match group.origin() {
         Origin::BuiltIn => built_in(endpoint, info, method),
@@ -147,8 +150,8 @@ fn takes_a_path(subresource: &Subresource) -> bool {
     matches!(subresource.behaviour, SubresourceKind::Unreachable(_)) && subresource.name == "proxy"
 }
 
-/// Custom resources have no table of paths: whatever follows the subresource is ignored, and what they cannot do
-/// is told with the verb.
+/// Custom resources have no table of paths: whatever follows the subresource is ignored, HEAD is a GET, and what
+/// they cannot do is told with the verb.
 fn custom<'a>(endpoint: &'a Endpoint, info: &RequestInfo) -> Result<Route<'a>, Miss> {
     let resource = &*endpoint.resource;
     let subresource = match info.subresource.as_str() {
@@ -158,8 +161,8 @@ fn custom<'a>(endpoint: &'a Endpoint, info: &RequestInfo) -> Result<Route<'a>, M
     let (verb, action) = match &*info.verb {
         "get" => (Verb::Get, Action::Get),
         "list" => (Verb::List, Action::List),
-        "watch" if info.parts.len() == 1 && !is_watch_path(info) => (Verb::Watch, Action::List),
-        "watch" => (Verb::Watch, Action::WatchPath),
+        "watch" if is_watch_path(info) => (Verb::Watch, Action::WatchPath),
+        "watch" => (Verb::Watch, Action::List),
         "create" => (Verb::Create, Action::Create),
         "update" => (Verb::Update, Action::Update),
         "patch" => (Verb::Patch, Action::Patch),
@@ -167,16 +170,16 @@ fn custom<'a>(endpoint: &'a Endpoint, info: &RequestInfo) -> Result<Route<'a>, M
         "deletecollection" => (Verb::DeleteCollection, Action::DeleteCollection),
         _ => return Err(Miss::CustomVerb),
     };
+    let across = matches!(action, Action::List | Action::WatchPath);
+    if resource.namespaced && info.namespace.is_empty() && !across {
+        return Err(Miss::Path);
+    }
     let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
-    let named = info.parts.len() > 1;
-    let fits = match action {
-        Action::Create => subresource.is_some() == named,
-        Action::List | Action::DeleteCollection => !named,
-        Action::WatchPath => subresource.is_none(),
-        _ => named,
-    };
-    if !fits || !verbs.contains(&verb) {
+    if !verbs.contains(&verb) {
         return Err(Miss::CustomVerb);
+    }
+    if info.parts.len() == 1 && matches!(action, Action::Update | Action::Patch) {
+        return Err(Miss::CustomName);
     }
     Ok(Route { endpoint, subresource, action })
 }

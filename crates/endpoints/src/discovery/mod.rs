@@ -10,7 +10,7 @@ mod legacy;
 use bytes::Bytes;
 use concord_codec::{JSON_AND_YAML, MediaType, negotiate};
 use concord_meta::Status;
-use concord_server::{Accept, Request, Response, Served, full, not_found, respond_status};
+use concord_server::{Accept, Request, Response, Served, full, not_found, respond_status, with_body};
 use http::{HeaderValue, Method, StatusCode, header};
 
 pub(crate) use aggregated::Aggregated;
@@ -50,8 +50,14 @@ impl<'a> Page<'a> {
 
     /// Upstream serves some of these pages through its router, which takes only GET and looks at the `Accept`
     /// header for itself.
-    fn is_routed(&self) -> bool {
-        matches!(self, Self::Core | Self::Version(..))
+    fn is_routed(&self, set: &ApiSet) -> bool {
+        match self {
+            Self::Core => true,
+            Self::Version(group, _) => {
+                set.group(group).is_some_and(|group| group.origin() == Origin::BuiltIn)
+            }
+            Self::Groups | Self::Group(_) => false,
+        }
     }
 }
 
@@ -97,7 +103,7 @@ fn find(
             }
         }
     };
-    if page.is_routed() {
+    if page.is_routed(set) {
         if *request.method() != Method::GET {
             return Err(Status::method_not_allowed());
         }
@@ -108,7 +114,9 @@ fn find(
         return aggregated_answer(set, is_core, &choice, request).map(Some);
     }
     let form = Form::plain(accept)?;
-    form.answer(StatusCode::OK, document?.to_vec()).map(Some)
+    let document = document?;
+    let body = if form.is_compact_json() { document } else { form.present(document.to_vec())? };
+    Ok(Some(with_body(StatusCode::OK, form.media_type.as_str(), body)))
 }
 
 /// The aggregated form that is asked for.

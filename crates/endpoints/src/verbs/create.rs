@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use concord_meta::{Status, options::CreateOptions};
-use concord_registry::{
-    Backing, Context, Invocation, Object, SubresourceKind, Virtual, decode_as, metadata, metadata_mut,
-};
+use concord_registry::{Backing, Context, Invocation, Object, SubresourceKind, Virtual, decode_as};
 use concord_server::{Body, Response};
 use http::StatusCode;
 
-use super::{behaviour, in_time, keep, sent, unsupported};
+use super::{behaviour, in_time, keep, naming::place, sent, unsupported};
 use crate::call::Call;
 
 pub(super) async fn create(
@@ -63,40 +61,4 @@ async fn make(
         Invocation { registry: call.registry, context, resource: call.resource(), name: call.object_name() };
     let made = of.create(invocation, object).await?;
     call.answer_object(StatusCode::CREATED, made)
-}
-
-/// Puts what is never stored into the namespace of the request all the same.
-fn place(object: &mut Object, namespace: &str) -> Result<(), Status> {
-    let said = metadata(object).namespace();
-    match (said, namespace) {
-        (said, namespace) if said == namespace => {}
-        (_, "") => drop(metadata_mut(object).remove("namespace")),
-        ("", namespace) => drop(metadata_mut(object).insert("namespace".to_owned(), namespace.into())),
-        _ => {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn objects_are_in_the_namespace_of_the_request() {
-        let placed = |said: &str, namespace: &str| {
-            let object = json!({"metadata": {"namespace": said}});
-            let mut object = object.as_object().expect("an object").clone();
-            place(&mut object, namespace).map(|()| metadata(&object).namespace().to_owned())
-        };
-        assert_eq!(placed("", "a"), Ok("a".to_owned()));
-        assert_eq!(placed("a", "a"), Ok("a".to_owned()));
-        assert_eq!(placed("a", ""), Ok(String::new()));
-        assert_eq!(placed("b", "a").map_err(|status| status.code), Err(400));
-    }
 }

@@ -19,16 +19,23 @@ use crate::{call::Call, form::refused};
 /// What upstream calls the place its options are registered in; it is part of an error's text.
 const SCHEME: &str = "pkg/apis/meta/internalversion/scheme/register.go:27";
 
-/// The name of a member, what Go reads it into, and whether a value fits.
-type Member = (&'static str, &'static str, fn(&Value) -> bool);
+/// The place of a value as Go names it, where it is, what Go reads it into, and whether it fits.
+type Member = (&'static str, &'static [&'static str], &'static str, fn(&Value) -> bool);
 
-/// The members of the options.
-const MEMBERS: [Member; 5] = [
-    ("gracePeriodSeconds", "int64", Value::is_i64),
-    ("preconditions", "v1.Preconditions", Value::is_object),
-    ("orphanDependents", "bool", Value::is_boolean),
-    ("propagationPolicy", "v1.DeletionPropagation", Value::is_string),
-    ("dryRun", "[]string", Value::is_array),
+/// What the options consist of.
+const MEMBERS: [Member; 7] = [
+    ("DeleteOptions.gracePeriodSeconds", &["gracePeriodSeconds"], "int64", Value::is_i64),
+    ("DeleteOptions.preconditions", &["preconditions"], "v1.Preconditions", Value::is_object),
+    ("Preconditions.preconditions.uid", &["preconditions", "uid"], "types.UID", Value::is_string),
+    (
+        "Preconditions.preconditions.resourceVersion",
+        &["preconditions", "resourceVersion"],
+        "string",
+        Value::is_string,
+    ),
+    ("DeleteOptions.orphanDependents", &["orphanDependents"], "bool", Value::is_boolean),
+    ("DeleteOptions.propagationPolicy", &["propagationPolicy"], "v1.DeletionPropagation", Value::is_string),
+    ("DeleteOptions.dryRun", &["dryRun"], "[]string", Value::is_array),
 ];
 
 pub(super) async fn delete(
@@ -112,22 +119,36 @@ fn undecodable(error: &DecodeError) -> Status {
     }
 }
 
-/// The first member of a wrong type, in Go's words.
+/// The first value of a wrong type, in Go's words.
 fn check_members(object: &Object) -> Result<(), Status> {
-    for (name, go_type, fits) in MEMBERS {
-        let Some(value) = object.get(name).filter(|value| !value.is_null() && !fits(value)) else { continue };
-        let found = match value {
-            Value::Number(number) => format!("number {number}"),
-            Value::String(_) => "string".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) | Value::Null => "object".to_owned(),
-        };
-        return Err(Status::bad_request(format!(
-            "json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {go_type}"
-        )));
+    for (place, path, go_type, fits) in MEMBERS {
+        let (first, rest) = path.split_first().expect("every member is somewhere");
+        let value = rest.iter().try_fold(object.get(*first), |value, name| Some(value?.get(name)));
+        let Some(value) = value.flatten().filter(|value| !value.is_null()) else { continue };
+        if !fits(value) {
+            return Err(unfit(value, place, go_type));
+        }
+        let items = value.as_array().into_iter().flatten();
+        if let Some(item) = items.into_iter().find(|item| !item.is_string() && !item.is_null()) {
+            return Err(unfit(item, place, "string"));
+        }
     }
     Ok(())
+}
+
+fn unfit(value: &Value, place: &str, go_type: &str) -> Status {
+    let found = match value {
+        // Of a number that is none of the right kind the value is told.
+        Value::Number(number) if go_type == "int64" => format!("number {number}"),
+        Value::Number(_) => "number".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) | Value::Null => "object".to_owned(),
+    };
+    Status::bad_request(format!(
+        "json: cannot unmarshal {found} into Go struct field {place} of type {go_type}"
+    ))
 }
 
 #[cfg(test)]
@@ -167,8 +188,20 @@ mod tests {
                 "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
             ),
             (
+                r#"{"gracePeriodSeconds":1.5}"#,
+                "json: cannot unmarshal number 1.5 into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            ),
+            (
                 r#"{"orphanDependents":1.5}"#,
-                "json: cannot unmarshal number 1.5 into Go struct field DeleteOptions.orphanDependents of type bool",
+                "json: cannot unmarshal number into Go struct field DeleteOptions.orphanDependents of type bool",
+            ),
+            (
+                r#"{"dryRun":["All",1]}"#,
+                "json: cannot unmarshal number into Go struct field DeleteOptions.dryRun of type string",
+            ),
+            (
+                r#"{"preconditions":{"uid":1}}"#,
+                "json: cannot unmarshal number into Go struct field Preconditions.preconditions.uid of type types.UID",
             ),
         ] {
             let status = read(body.as_bytes(), MediaType::Json).expect_err(body);

@@ -3,6 +3,7 @@
 mod connect;
 mod create;
 mod delete;
+mod naming;
 mod patch;
 mod read;
 mod update;

@@ -5,7 +5,7 @@ use concord_registry::{Context, Part, SubresourceKind, UpdateRequest, decode_as}
 use concord_server::{Body, Response};
 use http::StatusCode;
 
-use super::{behaviour, in_time, keep, sent, unsupported};
+use super::{behaviour, in_time, keep, naming::place_named, sent, unsupported};
 use crate::call::Call;
 
 pub(super) async fn update(
@@ -32,13 +32,15 @@ async fn updated(
         None => Part::Main,
         Some(SubresourceKind::Part) => Part::Sub(&call.info.subresource),
         Some(SubresourceKind::Scale(scaling)) => {
-            let scale = decode_as(&scaling.schema, &call.kind(), sent, context)?;
+            let mut scale = decode_as(&scaling.schema, &call.kind(), sent, context)?;
+            place_named(&mut scale, name)?;
             let scale = call.registry.update_scale(context, resource, scaling, name, scale).await?;
             return call.answer_object(StatusCode::OK, scale);
         }
         Some(SubresourceKind::Virtual(_) | SubresourceKind::Unreachable(_)) => return Err(unsupported(call)),
     };
-    let object = resource.decode(sent, context)?;
+    let mut object = resource.decode(sent, context)?;
+    place_named(&mut object, name)?;
     let written = call.registry.update(context, resource, UpdateRequest { name, part, object }).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     call.answer_item(code, &written.item)

@@ -50,7 +50,8 @@ impl EventStream {
             tells_initial_end,
         };
         match watch {
-            Ok(watch) => stream.watch = Some(watch),
+            // Also a watch that is to last no time at all is one, in which nothing happens.
+            Ok(watch) => stream.watch = Some(watch).filter(|_| stream.schedule.next() > Instant::now()),
             Err(end) => stream.end(end),
         }
         stream

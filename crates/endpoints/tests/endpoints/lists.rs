@@ -109,6 +109,8 @@ async fn custom_resources_are_listed_with_all_their_fields() {
     assert!(list.text().starts_with(r#"{"apiVersion":"custom.io/v1","items":[{"#), "{}", list.text());
     assert_eq!(list.json()["items"][0]["kind"], "Gadget");
     assert_eq!(list.json()["metadata"]["continue"], "");
+    assert_eq!(server.ask("HEAD", uri, &[], b"").await.code, 200);
+    assert_eq!(server.accept(uri, "application/*").await.code, 200, "no router in between");
 }
 
 /// More than is sent at once.

@@ -48,11 +48,12 @@ async fn what_is_not_there_is_answered_as_upstream_does() {
             r#"gadgets.custom.io "a" not found"#,
         ),
         (
-            "POST",
+            "FOO",
             "/apis/custom.io/v1/namespaces/ns/gadgets/a".to_owned(),
             405,
-            r#"create is not supported on resources of kind "gadgets.custom.io""#,
+            r#" is not supported on resources of kind "gadgets.custom.io""#,
         ),
+        ("PUT", "/apis/custom.io/v1/namespaces/ns/gadgets".to_owned(), 400, "name must be provided"),
     ];
     for (method, uri, code, message) in table {
         let answer = server.ask(method, &uri, &[], b"").await;
@@ -69,6 +70,7 @@ async fn what_nobody_knows_is_answered_in_plain_text() {
         "/apis/custom.io/v2/namespaces/ns/gadgets",
         "/apis/custom.io/v1/namespaces/ns/others",
         "/apis/custom.io/v2",
+        "/apis/custom.io/v1/gadgets/a",
         "/apix",
         "//api",
     ] {
