@@ -11,7 +11,7 @@ use crate::{
         PanicRecovery, ReceivedTimestamp, RequestDeadline, RequestInfoFilter, RequestMetrics, RetryAfter,
         Timeout, WarningRecorder, WatchTermination,
     },
-    http::Handler,
+    http::{Chained, Handler},
 };
 
 /// What the filters are to know.
@@ -79,7 +79,7 @@ impl<A: Authenticator> Chain<A> {
         let handler = PanicRecovery(handler);
         // Outermost: from here on, whatever is logged or answered about the request can name it.
         let handler = AuditId(handler);
-        Arc::new(handler)
+        Arc::new(Chained(handler))
     }
 }
 

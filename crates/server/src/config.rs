@@ -244,6 +244,12 @@ pub struct CompletedConfig {
 }
 
 impl CompletedConfig {
+    /// The whole chain without connections: for who has requests from elsewhere, such as benchmarks.
+    #[must_use]
+    pub fn into_handler(self) -> Arc<dyn Handler> {
+        self.handler
+    }
+
     /// Takes the address. Clients can connect from now on and are served once the server runs.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -17,6 +18,10 @@ use crate::{
 /// After a failed accept, which usually means that the process has no file descriptors left, some must be
 /// given back before the next attempt can succeed.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+
+/// How long a connection may say nothing before the system asks whether the client is there, and how often it
+/// asks.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// A server that has its address and is ready to run.
 pub struct Server {
@@ -138,6 +143,9 @@ async fn accept(
     let (stream, _) = listener.accept().await?;
     // Answers are written whole; waiting to fill packets only delays them.
     stream.set_nodelay(true)?;
+    // A client that vanished says nothing; over HTTP/1.1 only the system can find out.
+    SockRef::from(&stream)
+        .set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))?;
     Ok((stream, permit))
 }
 

@@ -181,7 +181,22 @@ impl TestClient {
     ///
     /// If the connection ends before the answer does.
     pub async fn request(&mut self, method: Method, path: &str) -> Result<Answer, BoxError> {
-        let response = self.send(method, path, &[], Bytes::new()).await?;
+        self.exchange(method, path, &[], Bytes::new()).await
+    }
+
+    /// Sends any request and waits for all of the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the connection ends before the answer does.
+    pub async fn exchange(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Answer, BoxError> {
+        let response = self.send(method, path, headers, body).await?;
         let (parts, body) = response.into_parts();
         let body = String::from_utf8(bounded(body.collect()).await?.to_bytes().into())?;
         Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })

@@ -1,7 +1,9 @@
-use async_trait::async_trait;
 use http::{HeaderName, HeaderValue};
 
-use crate::http::{Handler, Request, Response};
+use crate::{
+    http::{Filter, Request, Response},
+    random,
+};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -9,29 +11,24 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// that the client brings is kept: it may have crossed other servers before.
 pub(crate) struct AuditId<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for AuditId<H> {
-    async fn handle(&self, mut request: Request) -> Response {
+impl<H: Filter> Filter for AuditId<H> {
+    async fn call(&self, mut request: Request) -> Response {
         let id = match request.headers().get(&AUDIT_ID) {
             Some(id) if !id.is_empty() => id.clone(),
             _ => random_id(),
         };
         request.headers_mut().insert(AUDIT_ID, id.clone());
-        let mut response = self.0.handle(request).await;
+        let mut response = self.0.call(request).await;
         // An answer that came from another server has its id already.
         response.headers_mut().entry(AUDIT_ID).or_insert(id);
         response
     }
 }
 
-/// A random UUID (version 4). Without randomness the id is all zeros: an unfindable answer is better than
-/// none.
+/// A random UUID (version 4).
 fn random_id() -> HeaderValue {
-    let mut random = [0; 16];
-    if aws_lc_rs::rand::fill(&mut random).is_err() {
-        tracing::error!("The system has no randomness to give, audit ids are not unique.");
-    }
-    let bits = u128::from_be_bytes(random) & !(0xf << 76) | 0x4 << 76;
+    let random = random::u128();
+    let bits = random & !(0xf << 76) | 0x4 << 76;
     let mut bits = bits & !(0x3 << 62) | 0x2 << 62;
     let mut id = *b"00000000-0000-0000-0000-000000000000";
     for digit in id.iter_mut().rev().filter(|digit| **digit != b'-') {
@@ -51,7 +48,7 @@ mod tests {
         if let Some(given) = given {
             request.headers_mut().insert(AUDIT_ID, HeaderValue::from_static(given));
         }
-        let response = AuditId(Echo).handle(request).await;
+        let response = AuditId(Echo).call(request).await;
         response.headers()["audit-id"].to_str().expect("text").to_owned()
     }
 

@@ -1,10 +1,9 @@
-use async_trait::async_trait;
 use concord_meta::Status;
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 
 use crate::{
     Accept, Authenticator, RequestContext as _, Unauthenticated,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
     metrics::Metrics,
     respond_status,
 };
@@ -33,9 +32,8 @@ fn strip_credentials(headers: &mut HeaderMap) {
     }
 }
 
-#[async_trait]
-impl<H: Handler, A: Authenticator> Handler for Authentication<H, A> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
+    async fn call(&self, request: Request) -> Response {
         let http2 = request.version() == http::Version::HTTP_2;
         let (mut parts, body) = request.into_parts();
         let authenticated = self.authenticator.authenticate(&mut parts).await;
@@ -49,7 +47,7 @@ impl<H: Handler, A: Authenticator> Handler for Authentication<H, A> {
                 }
                 strip_credentials(&mut parts.headers);
                 parts.extensions.insert(user);
-                self.inner.handle(Request::from_parts(parts, body)).await
+                self.inner.call(Request::from_parts(parts, body)).await
             }
             refused => {
                 if let Err(Unauthenticated(reason)) = refused {
@@ -69,6 +67,7 @@ impl<H: Handler, A: Authenticator> Handler for Authentication<H, A> {
 mod tests {
     use std::sync::Arc;
 
+    use async_trait::async_trait;
     use http::{HeaderValue, StatusCode};
 
     use super::*;
@@ -76,6 +75,7 @@ mod tests {
         Authentication as Options, TokenFile,
         context::ConnectionHandle,
         http::{
+            Handler,
             testing::{read, request},
             text,
         },
@@ -110,7 +110,7 @@ mod tests {
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_static(authorization));
         }
-        let (status, body) = read(filter.handle(request).await).await;
+        let (status, body) = read(filter.call(request).await).await;
         (status, body, connection.is_closing())
     }
 

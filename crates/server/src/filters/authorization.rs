@@ -1,12 +1,11 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use concord_meta::{RequestAttributes, Status};
 use http::{HeaderValue, header::X_CONTENT_TYPE_OPTIONS};
 
 use crate::{
     Accept, Attributes, Authorizer, Decision, RequestContext as _,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
     metrics::Metrics,
     respond_status,
 };
@@ -18,15 +17,14 @@ pub(crate) struct Authorization<H> {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-#[async_trait]
-impl<H: Handler> Handler for Authorization<H> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter> Filter for Authorization<H> {
+    async fn call(&self, request: Request) -> Response {
         let (user, info) = (request.user(), request.info());
         let attributes = Attributes { user: &user, request: &info };
         let decision = self.authorizer.authorize(&attributes).await;
         self.metrics.authorization(&decision);
         match decision {
-            Decision::Allow => self.inner.handle(request).await,
+            Decision::Allow => self.inner.call(request).await,
             Decision::Deny(reason) | Decision::NoOpinion(reason) => {
                 tracing::debug!(user = user.name, uri = %request.uri(), reason, "Forbidden.");
                 let status = Status::not_authorized(&describe(&attributes), &reason);
@@ -55,6 +53,8 @@ fn describe<'a>(attributes: &Attributes<'a>) -> RequestAttributes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
     use crate::http::testing::{Echo, read, request};
 
@@ -70,7 +70,7 @@ mod tests {
     async fn ask(decision: Decision, uri: &str) -> (u16, String) {
         let authorizer = Arc::new(Says(decision));
         let filter = Authorization { inner: Echo, authorizer, metrics: Arc::new(Metrics::new()) };
-        let response = filter.handle(request("GET", uri)).await;
+        let response = filter.call(request("GET", uri)).await;
         if response.status() == 403 {
             assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
         }

@@ -1,15 +1,13 @@
-use async_trait::async_trait;
 use http::{HeaderValue, header::CACHE_CONTROL};
 
-use crate::http::{Handler, Request, Response};
+use crate::http::{Filter, Request, Response};
 
 /// Forbids caches between client and server to keep answers, except where a handler knows better.
 pub(crate) struct CacheControl<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for CacheControl<H> {
-    async fn handle(&self, request: Request) -> Response {
-        let mut response = self.0.handle(request).await;
+impl<H: Filter> Filter for CacheControl<H> {
+    async fn call(&self, request: Request) -> Response {
+        let mut response = self.0.call(request).await;
         let private = HeaderValue::from_static("no-cache, private");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
         response
@@ -18,15 +16,20 @@ impl<H: Handler> Handler for CacheControl<H> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
-    use crate::http::testing::{Echo, request};
+    use crate::http::{
+        Handler,
+        testing::{Echo, request},
+    };
 
     struct Public;
 
     #[async_trait]
     impl Handler for Public {
         async fn handle(&self, request: Request) -> Response {
-            let mut response = Echo.handle(request).await;
+            let mut response = Echo.call(request).await;
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));
             response
         }
@@ -34,9 +37,9 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_private_unless_the_handler_says_otherwise() {
-        let plain = CacheControl(Echo).handle(request("GET", "/")).await;
+        let plain = CacheControl(Echo).call(request("GET", "/")).await;
         assert_eq!(plain.headers()[CACHE_CONTROL], "no-cache, private");
-        let public = CacheControl(Public).handle(request("GET", "/")).await;
+        let public = CacheControl(Public).call(request("GET", "/")).await;
         assert_eq!(public.headers()[CACHE_CONTROL], "public");
     }
 }

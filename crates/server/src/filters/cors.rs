@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
     header::{
@@ -9,7 +8,7 @@ use http::{
     },
 };
 
-use crate::http::{Handler, Request, Response, full};
+use crate::http::{Filter, Request, Response, full};
 
 /// Decides whether pages of an origin may call the server from a browser.
 pub type AllowedOrigins = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -44,17 +43,16 @@ fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
     }
 }
 
-#[async_trait]
-impl<H: Handler> Handler for Cors<H> {
-    async fn handle(&self, request: Request) -> Response {
-        let Some(origin) = self.origin(&request) else { return self.inner.handle(request).await };
+impl<H: Filter> Filter for Cors<H> {
+    async fn call(&self, request: Request) -> Response {
+        let Some(origin) = self.origin(&request) else { return self.inner.call(request).await };
         // A browser asks with OPTIONS before it sends anything, and without credentials.
         let mut response = if request.method() == Method::OPTIONS {
             let mut response = Response::new(full(""));
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         } else {
-            self.inner.handle(request).await
+            self.inner.call(request).await
         };
         allow(response.headers_mut(), origin);
         response
@@ -73,7 +71,7 @@ mod tests {
         if let Some(origin) = origin {
             request.headers_mut().insert(ORIGIN, HeaderValue::from_static(origin));
         }
-        let response = filter.handle(request).await;
+        let response = filter.call(request).await;
         let allowed = response.headers().get(ACCESS_CONTROL_ALLOW_ORIGIN);
         assert!(allowed.is_none_or(|allowed| Some(allowed.to_str().expect("text")) == origin));
         (response.status().as_u16(), allowed.is_some())

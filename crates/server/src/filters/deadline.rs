@@ -1,11 +1,10 @@
 use std::time::Duration;
 
-use async_trait::async_trait;
 use concord_meta::{Status, go};
 
 use crate::{
     Accept, Deadline, RequestContext as _,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
     respond_status,
     sending::Sending,
 };
@@ -34,18 +33,17 @@ fn asked(query: &str) -> Result<Option<Duration>, String> {
     }
 }
 
-#[async_trait]
-impl<H: Handler> Handler for RequestDeadline<H> {
-    async fn handle(&self, mut request: Request) -> Response {
+impl<H: Filter> Filter for RequestDeadline<H> {
+    async fn call(&self, mut request: Request) -> Response {
         if request.info().is_long_running() {
-            return self.inner.handle(request).await;
+            return self.inner.call(request).await;
         }
         match asked(request.uri().query().unwrap_or_default()) {
             Ok(asked) => {
                 let time = asked.map_or(self.most, |asked| asked.min(self.most));
                 let deadline = Deadline::at(request.received() + time);
                 request.extensions_mut().insert(deadline);
-                Sending::begin(self.inner.handle(request).await, self.most)
+                Sending::begin(self.inner.call(request).await, self.most)
             }
             Err(error) => {
                 let message = format!("invalid timeout specified in the request URL - {error}");
@@ -57,11 +55,13 @@ impl<H: Handler> Handler for RequestDeadline<H> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
     use http::StatusCode;
     use tokio::time::Instant;
 
     use super::*;
     use crate::http::{
+        Handler,
         testing::{read, request},
         text,
     };
@@ -90,7 +90,7 @@ mod tests {
             ("/api/v1/pods?watch=1&timeout=abc", "None"),
         ] {
             let filter = RequestDeadline { inner: Remaining, most: Duration::from_secs(60) };
-            let answer = read(filter.handle(request("GET", uri)).await).await;
+            let answer = read(filter.call(request("GET", uri)).await).await;
             assert_eq!(answer, (200, expected.to_owned()), "{uri}");
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_duration_is_refused() {
         let filter = RequestDeadline { inner: Remaining, most: Duration::from_secs(60) };
-        let (code, body) = read(filter.handle(request("GET", "/api/v1/pods?timeout=abc")).await).await;
+        let (code, body) = read(filter.call(request("GET", "/api/v1/pods?timeout=abc")).await).await;
         let message =
             r#""message":"invalid timeout specified in the request URL - time: invalid duration \"abc\"""#;
         assert_eq!(code, 400);

@@ -1,8 +1,7 @@
-use async_trait::async_trait;
-
 use crate::{
     RequestContext as _,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
+    random,
 };
 
 /// Closes the HTTP/2 connection of a request once in a while, in order and after the answer, so that clients
@@ -13,22 +12,13 @@ pub(crate) struct Goaway<H> {
     pub(crate) chance: f64,
 }
 
-/// A number from 0 to below 1. Without randomness nothing is closed.
-fn random() -> f64 {
-    let mut bytes = [0; 4];
-    match aws_lc_rs::rand::fill(&mut bytes) {
-        Ok(()) => f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0),
-        Err(_) => 1.0,
-    }
-}
-
-#[async_trait]
-impl<H: Handler> Handler for Goaway<H> {
-    async fn handle(&self, request: Request) -> Response {
-        if self.chance > 0.0 && request.version() == http::Version::HTTP_2 && random() < self.chance {
+impl<H: Filter> Filter for Goaway<H> {
+    async fn call(&self, request: Request) -> Response {
+        if self.chance > 0.0 && request.version() == http::Version::HTTP_2 && random::fraction() < self.chance
+        {
             request.connection().close();
         }
-        self.inner.handle(request).await
+        self.inner.call(request).await
     }
 }
 
@@ -45,7 +35,7 @@ mod tests {
         let mut request = request("GET", "/");
         *request.version_mut() = version;
         request.extensions_mut().insert(connection.clone());
-        Goaway { inner: Echo, chance }.handle(request).await;
+        Goaway { inner: Echo, chance }.call(request).await;
         connection.is_closing()
     }
 

@@ -4,7 +4,6 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use async_trait::async_trait;
 use bytes::{Buf as _, Bytes};
 use flate2::{Compression, write::GzEncoder};
 use http::{
@@ -14,7 +13,7 @@ use http::{
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Frame};
 
-use crate::http::{Body, BoxError, Handler, Request, Response};
+use crate::http::{Body, BoxError, Filter, Request, Response};
 
 /// Bodies up to this size are not worth the work; upstream's bound.
 const THRESHOLD: u64 = 128 * 1024;
@@ -28,11 +27,10 @@ const STEP: usize = 64 * 1024;
 /// a watch has none, and its events must not wait in a compressor.
 pub(crate) struct Gzip<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for Gzip<H> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter> Filter for Gzip<H> {
+    async fn call(&self, request: Request) -> Response {
         let accepted = accepts_gzip(request.headers());
-        let mut response = self.0.handle(request).await;
+        let mut response = self.0.call(request).await;
         if accepted && let Some(length) = length_worth_it(&response) {
             response.extensions_mut().insert(PlainLength(length));
             compress(&mut response);
@@ -122,13 +120,14 @@ impl hyper::body::Body for Compressed {
 mod tests {
     use std::io::Read as _;
 
+    use async_trait::async_trait;
     use flate2::read::GzDecoder;
     use futures_util::stream;
     use http::StatusCode;
     use http_body_util::StreamBody;
 
     use super::*;
-    use crate::http::{testing::request, with_body};
+    use crate::http::{Handler, testing::request, with_body};
 
     /// Answers with this many bytes, of known length or as a stream.
     struct Answers {
@@ -159,7 +158,7 @@ mod tests {
     async fn ask(accept: &'static str, answers: Answers) -> Response {
         let mut request = request("GET", "/");
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(accept));
-        Gzip(answers).handle(request).await
+        Gzip(answers).call(request).await
     }
 
     #[tokio::test]

@@ -1,7 +1,6 @@
-use async_trait::async_trait;
 use http::{HeaderValue, header::STRICT_TRANSPORT_SECURITY};
 
-use crate::http::{Handler, Request, Response};
+use crate::http::{Filter, Request, Response};
 
 /// Tells browsers to come back only over TLS, if the operator wants it.
 pub(crate) struct Hsts<H> {
@@ -9,10 +8,9 @@ pub(crate) struct Hsts<H> {
     pub(crate) directives: Option<HeaderValue>,
 }
 
-#[async_trait]
-impl<H: Handler> Handler for Hsts<H> {
-    async fn handle(&self, request: Request) -> Response {
-        let mut response = self.inner.handle(request).await;
+impl<H: Filter> Filter for Hsts<H> {
+    async fn call(&self, request: Request) -> Response {
+        let mut response = self.inner.call(request).await;
         if let Some(directives) = &self.directives {
             response.headers_mut().entry(STRICT_TRANSPORT_SECURITY).or_insert_with(|| directives.clone());
         }
@@ -29,7 +27,7 @@ mod tests {
     async fn directives_are_sent_when_there_are_any() {
         for directives in [None, Some(HeaderValue::from_static("max-age=31536000; preload"))] {
             let filter = Hsts { inner: Echo, directives: directives.clone() };
-            let response = filter.handle(request("GET", "/")).await;
+            let response = filter.call(request("GET", "/")).await;
             assert_eq!(response.headers().get(STRICT_TRANSPORT_SECURITY), directives.as_ref());
         }
     }

@@ -1,12 +1,11 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
 use tokio::sync::Semaphore;
 
 use crate::{
     RequestContext as _, UserInfo,
-    http::{Handler, Request, Response, text},
+    http::{Filter, Request, Response, text},
     metrics::InFlight,
 };
 
@@ -37,19 +36,18 @@ impl<H> MaxInFlight<H> {
     }
 }
 
-impl<H: Handler> MaxInFlight<H> {
+impl<H: Filter> MaxInFlight<H> {
     async fn run(&self, pool: &Pool, request: Request) -> Response {
         let _running = pool.running.begin();
-        self.inner.handle(request).await
+        self.inner.call(request).await
     }
 }
 
-#[async_trait]
-impl<H: Handler> Handler for MaxInFlight<H> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter> Filter for MaxInFlight<H> {
+    async fn call(&self, request: Request) -> Response {
         let info = request.info();
         if info.is_long_running() {
-            return self.inner.handle(request).await;
+            return self.inner.call(request).await;
         }
         let pool = if info.is_read_only() { &self.reads } else { &self.writes };
         let Some(permits) = &pool.permits else { return self.run(pool, request).await };
@@ -71,10 +69,14 @@ fn too_many_requests() -> Response {
 mod tests {
     use std::time::Duration;
 
+    use async_trait::async_trait;
     use tokio::{sync::Notify, time::timeout};
 
     use super::*;
-    use crate::http::testing::{Echo, read, request};
+    use crate::http::{
+        Handler,
+        testing::{Echo, read, request},
+    };
 
     /// Holds requests for `/api/...` until let go.
     struct Holds(Arc<Notify>);
@@ -83,7 +85,7 @@ mod tests {
     impl Handler for Holds {
         async fn handle(&self, request: Request) -> Response {
             self.0.notified().await;
-            Echo.handle(request).await
+            Echo.call(request).await
         }
     }
 
@@ -100,12 +102,12 @@ mod tests {
         let user = UserInfo { groups: vec![group.to_owned()], ..UserInfo::default() };
         request.extensions_mut().insert(Arc::new(user));
         let running = ["GET", "POST"].map(|method| self::request(method, "/api/v1/nodes"));
-        let [get, post] = running.map(|request| filter.handle(request));
+        let [get, post] = running.map(|request| filter.call(request));
         let both = async { tokio::join!(get, post) };
         tokio::select! {
             biased;
             _ = both => panic!("nobody lets them go"),
-            answer = timeout(Duration::from_secs(1), filter.handle(request)) => match answer {
+            answer = timeout(Duration::from_secs(1), filter.call(request)) => match answer {
                 Ok(answer) => {
                     assert_eq!(answer.headers()[RETRY_AFTER], "1");
                     let expected = (429, "Too many requests, please try again later.\n".to_owned());
@@ -144,11 +146,11 @@ mod tests {
         let filter = filter(1, &release);
         for _ in 0..3 {
             release.notify_one();
-            assert_eq!(filter.handle(request("GET", "/api/v1/pods")).await.status(), 200);
+            assert_eq!(filter.call(request("GET", "/api/v1/pods")).await.status(), 200);
         }
         // A client that goes away gives its place back, too.
-        drop(futures_util::poll!(filter.handle(request("GET", "/api/v1/pods"))));
+        drop(futures_util::poll!(Box::pin(filter.call(request("GET", "/api/v1/pods")))));
         release.notify_one();
-        assert_eq!(filter.handle(request("GET", "/api/v1/pods")).await.status(), 200);
+        assert_eq!(filter.call(request("GET", "/api/v1/pods")).await.status(), 200);
     }
 }

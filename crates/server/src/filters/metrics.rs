@@ -4,7 +4,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 use super::gzip::PlainLength;
 use crate::{
     RequestContext as _, Served,
-    http::{Body, BoxError, Handler, Request, Response},
+    http::{Body, BoxError, Filter, Request, Response},
     metrics::{Metrics, RequestLabels},
 };
 
@@ -26,11 +25,10 @@ pub(crate) struct RequestMetrics<H> {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-#[async_trait]
-impl<H: Handler> Handler for RequestMetrics<H> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter> Filter for RequestMetrics<H> {
+    async fn call(&self, request: Request) -> Response {
         let (labels, received) = (RequestLabels::of(&request), request.received());
-        let mut response = self.inner.handle(request).await;
+        let mut response = self.inner.call(request).await;
         if response.extensions_mut().remove::<Served>().is_none() {
             return response;
         }
@@ -92,15 +90,20 @@ impl hyper::body::Body for Lasting {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
-    use crate::http::testing::{Echo, read, request};
+    use crate::http::{
+        Handler,
+        testing::{Echo, read, request},
+    };
 
     struct Serves(bool);
 
     #[async_trait]
     impl Handler for Serves {
         async fn handle(&self, request: Request) -> Response {
-            let mut response = Echo.handle(request).await;
+            let mut response = Echo.call(request).await;
             if self.0 {
                 response.extensions_mut().insert(Served);
             }
@@ -117,7 +120,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new());
         for (served, uri) in [(false, "/api/v1/unknown"), (true, "/api/v1/pods"), (true, "/api/v1/pods")] {
             RequestMetrics { inner: Serves(served), metrics: metrics.clone() }
-                .handle(request("GET", uri))
+                .call(request("GET", uri))
                 .await;
         }
         let text = scraped(&metrics).await;
@@ -130,7 +133,7 @@ mod tests {
     async fn a_watch_is_open_until_its_body_ends() {
         let metrics = Arc::new(Metrics::new());
         let filter = RequestMetrics { inner: Serves(true), metrics: metrics.clone() };
-        let response = filter.handle(request("GET", "/api/v1/pods?watch=1")).await;
+        let response = filter.call(request("GET", "/api/v1/pods?watch=1")).await;
         let gauge = |open: u8| {
             format!(
                 "apiserver_longrunning_requests{{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"cluster\",subresource=\"\",verb=\"WATCH\",version=\"v1\"}} {open}\n"

@@ -1,22 +1,20 @@
 use std::{any::Any, panic::AssertUnwindSafe};
 
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use http::{HeaderValue, StatusCode, header::CACHE_CONTROL};
 
-use crate::http::{Handler, Request, Response, text};
+use crate::http::{Filter, Request, Response, text};
 
 /// Turns a panic of whatever is further in into a 500 and a log entry. The connection and its other requests
 /// go on.
 pub(crate) struct PanicRecovery<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for PanicRecovery<H> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter> Filter for PanicRecovery<H> {
+    async fn call(&self, request: Request) -> Response {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         // Unwind safety: handlers keep what outlives a request behind locks that do not poison, and
         // publish only complete values.
-        match AssertUnwindSafe(self.0.handle(request)).catch_unwind().await {
+        match AssertUnwindSafe(self.0.call(request)).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 let panic = message(&*panic);
@@ -40,8 +38,13 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
-    use crate::http::testing::{Echo, read, request};
+    use crate::http::{
+        Handler,
+        testing::{Echo, read, request},
+    };
 
     struct Panics;
 
@@ -55,17 +58,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_that_keeps_its_reason_to_itself() {
-        let (status, body) = read(PanicRecovery(Panics).handle(request("GET", "/secret")).await).await;
+        let (status, body) = read(PanicRecovery(Panics).call(request("GET", "/secret")).await).await;
         assert_eq!(status, 500);
         assert!(body.contains("panic") && !body.contains("secret"), "{body}");
     }
 
     #[tokio::test]
     async fn an_answer_passes_unchanged() {
-        assert_eq!(
-            read(PanicRecovery(Echo).handle(request("GET", "/a")).await).await,
-            (200, "/a".to_owned())
-        );
+        assert_eq!(read(PanicRecovery(Echo).call(request("GET", "/a")).await).await, (200, "/a".to_owned()));
     }
 
     #[test]

@@ -1,24 +1,22 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use concord_meta::go;
 use http::StatusCode;
 
 use crate::{
     RequestInfo, RequestInfoError,
-    http::{Handler, Request, Response, text},
+    http::{Filter, Request, Response, text},
 };
 
 /// Finds out what a request asks for, for everybody further in.
 pub(crate) struct RequestInfoFilter<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for RequestInfoFilter<H> {
-    async fn handle(&self, mut request: Request) -> Response {
+impl<H: Filter> Filter for RequestInfoFilter<H> {
+    async fn call(&self, mut request: Request) -> Response {
         match RequestInfo::new(request.method(), request.uri()) {
             Ok(info) => {
                 request.extensions_mut().insert(Arc::new(info));
-                self.0.handle(request).await
+                self.0.call(request).await
             }
             // Go's server refuses such a path before any handler sees it.
             Err(RequestInfoError::BadEscape) => text(StatusCode::BAD_REQUEST, "400 Bad Request"),
@@ -35,10 +33,15 @@ impl<H: Handler> Handler for RequestInfoFilter<H> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
     use crate::{
         RequestContext as _,
-        http::testing::{read, request},
+        http::{
+            Handler,
+            testing::{read, request},
+        },
     };
 
     struct Verb;
@@ -66,7 +69,7 @@ mod tests {
                 ),
             ),
         ] {
-            let answer = read(RequestInfoFilter(Verb).handle(request("GET", uri)).await).await;
+            let answer = read(RequestInfoFilter(Verb).call(request("GET", uri)).await).await;
             assert_eq!((answer.0, &*answer.1), expected, "{uri}");
         }
     }

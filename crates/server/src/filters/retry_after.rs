@@ -1,4 +1,3 @@
-use async_trait::async_trait;
 use http::{
     HeaderValue, StatusCode,
     header::{CONNECTION, RETRY_AFTER, USER_AGENT},
@@ -6,7 +5,7 @@ use http::{
 
 use crate::{
     RequestContext as _, ShutdownToken,
-    http::{Handler, Request, Response, text},
+    http::{Filter, Request, Response, text},
 };
 
 /// What is answered to the very end: who watches a server end must see it.
@@ -26,11 +25,10 @@ fn is_exempt(request: &Request) -> bool {
     user_agent.starts_with(b"kube-apiserver/") || EXEMPT_PATHS.iter().any(|prefix| path.starts_with(prefix))
 }
 
-#[async_trait]
-impl<H: Handler> Handler for RetryAfter<H> {
-    async fn handle(&self, request: Request) -> Response {
+impl<H: Filter> Filter for RetryAfter<H> {
+    async fn call(&self, request: Request) -> Response {
         if !self.draining.has_begun() || is_exempt(&request) {
-            return self.inner.handle(request).await;
+            return self.inner.call(request).await;
         }
         let http2 = request.version() == http::Version::HTTP_2;
         request.connection().close();
@@ -57,7 +55,7 @@ mod tests {
         }
         let mut request = request("GET", uri);
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(user_agent));
-        let response = RetryAfter { inner: Echo, draining: token }.handle(request).await;
+        let response = RetryAfter { inner: Echo, draining: token }.call(request).await;
         if response.status() == 429 {
             assert_eq!(response.headers()[RETRY_AFTER], "5");
             assert_eq!(response.headers()[CONNECTION], "close");

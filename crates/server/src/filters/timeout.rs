@@ -1,21 +1,19 @@
-use async_trait::async_trait;
 use concord_meta::Status;
 use tokio::time::timeout_at;
 
 use crate::{
     Accept, RequestContext as _,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
     respond_status,
 };
 
 /// Answers for a handler that does not answer in time, and drops it.
 pub(crate) struct Timeout<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for Timeout<H> {
-    async fn handle(&self, request: Request) -> Response {
-        let Some(moment) = request.deadline().moment() else { return self.0.handle(request).await };
-        match timeout_at(moment, self.0.handle(request)).await {
+impl<H: Filter> Filter for Timeout<H> {
+    async fn call(&self, request: Request) -> Response {
+        let Some(moment) = request.deadline().moment() else { return self.0.call(request).await };
+        match timeout_at(moment, self.0.call(request)).await {
             Ok(response) => response,
             // As upstream, in the same form for everybody.
             Err(_) => respond_status(&Status::request_timeout(), &Accept::default()),
@@ -27,12 +25,16 @@ impl<H: Handler> Handler for Timeout<H> {
 mod tests {
     use std::time::Duration;
 
+    use async_trait::async_trait;
     use tokio::time::{Instant, sleep};
 
     use super::*;
     use crate::{
         Deadline,
-        http::testing::{Echo, read, request},
+        http::{
+            Handler,
+            testing::{Echo, read, request},
+        },
     };
 
     struct Slow;
@@ -41,7 +43,7 @@ mod tests {
     impl Handler for Slow {
         async fn handle(&self, request: Request) -> Response {
             sleep(Duration::from_secs(10)).await;
-            Echo.handle(request).await
+            Echo.call(request).await
         }
     }
 
@@ -49,7 +51,7 @@ mod tests {
         let mut request = request("GET", "/done");
         let deadline = seconds.map(|seconds| Deadline::at(Instant::now() + Duration::from_secs(seconds)));
         request.extensions_mut().insert(deadline.unwrap_or_default());
-        read(Timeout(Slow).handle(request).await).await
+        read(Timeout(Slow).call(request).await).await
     }
 
     #[tokio::test(start_paused = true)]

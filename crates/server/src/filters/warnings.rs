@@ -1,20 +1,18 @@
-use async_trait::async_trait;
 use http::{HeaderValue, header::WARNING};
 
 use crate::{
     WarningsHandle,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
 };
 
 /// Collects what handlers warn of and puts it on the answer.
 pub(crate) struct WarningRecorder<H>(pub(crate) H);
 
-#[async_trait]
-impl<H: Handler> Handler for WarningRecorder<H> {
-    async fn handle(&self, mut request: Request) -> Response {
+impl<H: Filter> Filter for WarningRecorder<H> {
+    async fn call(&self, mut request: Request) -> Response {
         let warnings = WarningsHandle::default();
         request.extensions_mut().insert(warnings.clone());
-        let mut response = self.0.handle(request).await;
+        let mut response = self.0.call(request).await;
         for warning in warnings.headers() {
             // Texts with control characters were left out before; all others are valid values.
             if let Ok(value) = HeaderValue::try_from(warning) {
@@ -27,10 +25,15 @@ impl<H: Handler> Handler for WarningRecorder<H> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+
     use super::*;
     use crate::{
         RequestContext as _,
-        http::testing::{Echo, request},
+        http::{
+            Handler,
+            testing::{Echo, request},
+        },
     };
 
     struct Warns(&'static [&'static str]);
@@ -39,17 +42,17 @@ mod tests {
     impl Handler for Warns {
         async fn handle(&self, request: Request) -> Response {
             self.0.iter().for_each(|text| request.warnings().add(text));
-            Echo.handle(request).await
+            Echo.call(request).await
         }
     }
 
     #[tokio::test]
     async fn warnings_become_headers() {
         let texts = &["unknown field \"é\"", "tab\there", "b", "b"];
-        let response = WarningRecorder(Warns(texts)).handle(request("GET", "/")).await;
+        let response = WarningRecorder(Warns(texts)).call(request("GET", "/")).await;
         let values: Vec<_> = response.headers().get_all(WARNING).iter().map(HeaderValue::as_bytes).collect();
         assert_eq!(values, ["299 - \"unknown field \\\"é\\\"\"".as_bytes(), b"299 - \"b\""]);
-        let response = WarningRecorder(Warns(&[])).handle(request("GET", "/")).await;
+        let response = WarningRecorder(Warns(&[])).call(request("GET", "/")).await;
         assert!(!response.headers().contains_key(WARNING));
     }
 }

@@ -1,8 +1,6 @@
-use async_trait::async_trait;
-
 use crate::{
     RequestContext as _, ShutdownToken,
-    http::{Handler, Request, Response},
+    http::{Filter, Request, Response},
 };
 
 /// Gives requests that last the means to end in order when the server does.
@@ -11,22 +9,23 @@ pub(crate) struct WatchTermination<H> {
     pub(crate) draining: ShutdownToken,
 }
 
-#[async_trait]
-impl<H: Handler> Handler for WatchTermination<H> {
-    async fn handle(&self, mut request: Request) -> Response {
+impl<H: Filter> Filter for WatchTermination<H> {
+    async fn call(&self, mut request: Request) -> Response {
         if request.info().is_long_running() {
             request.extensions_mut().insert(self.draining.clone());
         }
-        self.inner.handle(request).await
+        self.inner.call(request).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
     use http::StatusCode;
 
     use super::*;
     use crate::http::{
+        Handler,
         testing::{read, request},
         text,
     };
@@ -46,7 +45,7 @@ mod tests {
         draining.0.cancel();
         for (uri, told) in [("/api/v1/pods?watch=1", "true"), ("/api/v1/pods", "false")] {
             let filter = WatchTermination { inner: Tells, draining: draining.clone() };
-            assert_eq!(read(filter.handle(request("GET", uri)).await).await.1, told, "{uri}");
+            assert_eq!(read(filter.call(request("GET", uri)).await).await.1, told, "{uri}");
         }
     }
 }
