@@ -61,9 +61,9 @@ impl Assembly<'_> {
     fn group(&self, group: &GroupFacts) -> Option<ApiGroup> {
         let enabled = group.versions.iter().filter(|version| self.settings.runtime_config.enables(version));
         let versions: Vec<ApiVersion> = enabled.map(|version| self.version(version)).collect();
-        let priority =
-            group.versions.iter().find_map(|version| version.priority).map_or(0, |priority| priority.group);
-        let priority = i32::try_from(priority).unwrap_or(i32::MAX);
+        let priority = group.versions.iter().find_map(|version| version.priority);
+        // The group that has no priority is the one that tells those of the others: it comes first.
+        let priority = priority.and_then(|priority| i32::try_from(priority.group).ok()).unwrap_or(i32::MAX);
         (!versions.is_empty()).then(|| ApiGroup::new(group.name, priority, Origin::BuiltIn, versions))
     }
 

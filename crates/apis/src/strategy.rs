@@ -51,7 +51,13 @@ impl Reset {
     }
 
     fn restore(&self, new: &mut Object, old: &Object) {
+        // Who owns what has been recorded already, also where all other metadata stays as it is.
+        let owners = metadata(new).get("managedFields").cloned();
         self.paths.iter().for_each(|path| restore(new, old, path));
+        match owners {
+            Some(owners) => drop(metadata_mut(new).insert("managedFields".to_owned(), owners)),
+            None => drop(metadata_mut(new).remove("managedFields")),
+        }
     }
 }
 

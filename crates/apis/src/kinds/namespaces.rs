@@ -9,6 +9,7 @@ const FINALIZER: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) const HOOKS: Hooks = Hooks {
+    default: Some(label),
     create: Some(create),
     update: Some(update),
     is_held: Some(is_held),
@@ -35,8 +36,12 @@ fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
     label(new);
 }
 
+/// A default, so that who writes the namespace owns the label; and again once a name has been generated.
 fn label(object: &mut Object) {
     let name = metadata(object).name().to_owned();
+    if name.is_empty() {
+        return;
+    }
     member(metadata_mut(object), "labels").insert(NAME_LABEL.to_owned(), name.into());
 }
 

@@ -2,7 +2,7 @@ use concord_codec::{
     DecodeError, FieldValidation, Limits, Options, PatchType, decode, decode_value, decode_yaml,
 };
 use concord_merge::JsonPatch;
-use concord_meta::Status;
+use concord_meta::{Status, options::ReadAt};
 use serde_json::Value;
 
 use super::{
@@ -28,7 +28,13 @@ impl Registry {
     ) -> Result<Written, Status> {
         let storage = stored(resource)?;
         let PatchRequest { name, part, .. } = request;
-        let change = read(&request, context)?;
+        let change = match read(&request, context) {
+            Ok(change) => change,
+            // What is not there cannot be patched, whatever the patch is.
+            Err(status) => {
+                return Err(self.get(storage, name, ReadAt::MostRecent).await.err().unwrap_or(status));
+            }
+        };
         self.edit(&Edit { context, resource, storage, name, part, change }).await
     }
 }
@@ -41,38 +47,48 @@ pub(super) fn read<'a>(request: &PatchRequest<'_>, context: &Context) -> Result<
     }
     Ok(match request.patch_type {
         PatchType::Json => {
-            let body = decode_value(body, Limits::default()).map_err(|error| undecodable(&error))?;
+            let body = decode_value(body, Limits::default()).map_err(undecodable)?;
             let patch = JsonPatch::decode(&body).map_err(|error| refused(error.answer(), error.message()))?;
             Change::Json(patch, validation)
         }
-        PatchType::Merge => Change::Merge(object(body, validation, context)?, validation),
-        PatchType::StrategicMerge => Change::Strategic(object(body, validation, context)?, validation),
+        PatchType::Merge => {
+            let patch = object(body, validation, context).map_err(undecodable)?;
+            Change::Merge(patch?, validation)
+        }
+        PatchType::StrategicMerge => {
+            let patch =
+                object(body, validation, context).map_err(|error| Status::bad_request(error.to_string()))?;
+            Change::Strategic(patch?, validation)
+        }
         PatchType::Apply => Change::Apply { config: config(body, validation, context)?, force },
     })
 }
 
-fn undecodable(error: &DecodeError) -> Status {
+fn undecodable(error: DecodeError) -> Status {
     Status::bad_request(format!("error decoding patch: {error}"))
 }
 
 /// The object that a patch is. One that is none is refused where it is merged, with the words of that.
-fn object(body: &[u8], validation: FieldValidation, context: &Context) -> Result<Value, Status> {
-    let value = decode_value(body, Limits::default()).map_err(|error| undecodable(&error))?;
+fn object(
+    body: &[u8],
+    validation: FieldValidation,
+    context: &Context,
+) -> Result<Result<Value, Status>, DecodeError> {
+    let value = decode_value(body, Limits::default())?;
     if !value.is_object() {
-        return Ok(value);
+        return Ok(Ok(value));
     }
-    let decoded = decode(body, &Options { validation, ..Options::default() });
-    let decoded = decoded.map_err(|error| undecodable(&error))?;
+    let decoded = decode(body, &Options { validation, ..Options::default() })?;
     if validation == FieldValidation::Strict && !decoded.violations.is_empty() {
         let text = concord_codec::strict_decoding_error(&decoded.violations);
-        return Err(super::change::bad_patch(&String::from_utf8_lossy(body), &text));
+        return Ok(Err(super::change::bad_patch(&String::from_utf8_lossy(body), &text)));
     }
     decoded
         .violations
         .iter()
         .flat_map(concord_codec::Violation::warnings)
         .for_each(|text| context.warn(&text));
-    Ok(Value::Object(decoded.object))
+    Ok(Ok(Value::Object(decoded.object)))
 }
 
 /// What somebody wants an object to be: YAML, of which JSON is a part.

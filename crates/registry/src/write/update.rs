@@ -198,7 +198,9 @@ impl<'a> Edit<'a> {
         }
         let key = self.storage.key(self.name);
         let key = String::from_utf8_lossy(&key);
-        Err(Status::update_uid_mismatch(&self.storage.resource, self.name.name, &key, &required, &actual))
+        // Upstream shows it without the prefix that all keys have.
+        let key = key.get(1..).and_then(|rest| rest.find('/').map(|end| &rest[end..])).unwrap_or(&key);
+        Err(Status::update_uid_mismatch(&self.storage.resource, self.name.name, key, &required, &actual))
     }
 
     /// Refuses a change that was made from another state than the stored one.

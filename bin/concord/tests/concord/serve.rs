@@ -1,11 +1,9 @@
 //! `concord serve` as an operator meets it.
 
-mod support;
-
 use std::{fs, os::unix::process::ExitStatusExt as _};
 
+use crate::support::{Program, SOON, refused, run};
 use concord_server::test_client::Protocol;
-use support::{Program, SOON, refused, run};
 use tempfile::tempdir;
 
 #[tokio::test]

@@ -1,11 +1,8 @@
 //! `concord store` and `concord version` as an operator meets them.
 
-#[expect(dead_code, reason = "the other tests use more of it")]
-mod support;
-
 use std::{fs, path::Path};
 
-use support::{Program, refused, run};
+use crate::support::{Program, refused, run};
 use tempfile::tempdir;
 
 fn text(path: &Path) -> &str {

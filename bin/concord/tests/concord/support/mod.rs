@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use concord_server::test_client::{Answer, Protocol, TestClient};
+use concord_server::test_client::{Answer, Protocol, Target, TestClient};
 use tempfile::NamedTempFile;
 
 /// Far longer than any step takes.
@@ -134,6 +134,14 @@ impl Program {
     pub(crate) async fn get(&self, protocol: Protocol, path: &str) -> Answer {
         let mut client = TestClient::connect(self.address, &self.ca, protocol).await.expect("a connection");
         client.get(path).await.expect("an answer")
+    }
+
+    /// A connection as the administrator.
+    pub(crate) async fn admin(&self, protocol: Protocol) -> TestClient {
+        let pki = self.ca.parent().expect("a directory");
+        let target = Target::new(self.address, &self.ca, protocol)
+            .with_identity(&pki.join("admin.crt"), &pki.join("admin.key"));
+        target.connect().await.expect("a connection")
     }
 
     /// Waits until `/readyz` has this status.
