@@ -124,7 +124,7 @@ impl Bootstrap {
             return Ok(());
         }
         let ready = json!({"conditions": [{
-            "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now().to_string(),
+            "type": "Ready", "status": "True", "lastTransitionTime": now().to_string(),
             "message": "Kubernetes default Service CIDR is ready",
         }]});
         let manager = "kubernetes-service-cidr-controller";

@@ -16,7 +16,7 @@ pub(super) fn namespaces() -> Vec<Wanted> {
         namespace: "",
         name: name.to_owned(),
         manager: MANAGER,
-        object: json!({}),
+        object: json!({"metadata": {"labels": {"kubernetes.io/metadata.name": name}}}),
     };
     ["kube-system", "kube-public", "kube-node-lease", "default"].map(namespace).into()
 }

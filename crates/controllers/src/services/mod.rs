@@ -248,7 +248,11 @@ impl ServiceAllocation {
         let Attributes { namespace, name, .. } = *attributes;
         let Some(storage) = &self.endpoints else { return };
         let key = storage.key(ObjectName { namespace, name });
-        let Some(entry) = snapshot.get(&key) else { return };
+        let Some(entry) = snapshot.get(&key) else {
+            // They may have come since.
+            guard.compares.push(Compare::absent(key));
+            return;
+        };
         let held =
             storage.object(&entry.into()).is_ok_and(|object| !metadata(&object).finalizers().is_empty());
         if !held {
