@@ -17,7 +17,7 @@ const USAGE: &str = "usage: cargo xtask <task>
 
 tasks:
   setup   install what the tests need (etcd, from Debian's packages)
-  test    setup, then check formatting, lints, all tests and the release build";
+  test    setup, then check formatting, lints and all tests";
 
 fn main() -> ExitCode {
     let task = env::args().nth(1);
@@ -42,7 +42,6 @@ fn test() -> Result<(), String> {
     let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run("lints", &mut cargo(&clippy))?;
     // The tests come last, so that their summary ends the output.
-    run("release build", &mut cargo(&["build", "--release"]))?;
     if has_nextest() {
         run("documentation tests", &mut cargo(&["test", "--doc", "--workspace"]))?;
         run("tests", &mut cargo(&["nextest", "run", "--workspace"]))?;

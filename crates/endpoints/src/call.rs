@@ -7,7 +7,7 @@ use concord_codec::{FieldValidation, TypeFields, encode_object};
 use concord_merge::apply::{Time, manager_of_user_agent};
 use concord_meta::{GroupVersionKind, Status, go, names::path_segment, options, options::CreateOptions};
 use concord_printers::IncludeObject;
-use concord_registry::{Context, Item, Listing, Object, ObjectName, Registry, Resource, Storage, UserInfo};
+use concord_registry::{Context, Item, Listing, Object, ObjectName, Registry, Resource, Storage};
 use concord_server::{
     Accept, Body, Deadline, MAX_BODY_BYTES, Metrics, RequestContext as _, RequestInfo, Response, read_body,
 };
@@ -143,14 +143,7 @@ impl<'a> Call<'a> {
 
     /// [`Call::context`] for what sets no fields.
     pub(crate) fn bare_context(&self, dry_run: bool) -> Context {
-        let user = self.parts.user();
-        let user = UserInfo {
-            name: user.name.clone(),
-            uid: user.uid.clone(),
-            groups: user.groups.clone(),
-            extra: user.extra.clone(),
-        };
-        let mut context = Context::new(user, Time { unix: Timestamp::now().as_second() });
+        let mut context = Context::new(self.parts.user(), Time { unix: Timestamp::now().as_second() });
         context.dry_run = dry_run;
         context
     }

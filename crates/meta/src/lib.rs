@@ -23,6 +23,7 @@ pub mod options;
 mod quantity;
 mod resource_version;
 mod status;
+mod user;
 
 pub use groups::{
     GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, InvalidGroupVersion,
@@ -31,3 +32,4 @@ pub use groups::{
 pub use quantity::{Quantity, QuantityError, QuantityFormat};
 pub use resource_version::{ResourceVersion, parse_resource_version};
 pub use status::{CauseType, Outcome, Reason, RequestAttributes, Status, StatusCause, StatusDetails};
+pub use user::UserInfo;

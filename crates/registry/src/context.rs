@@ -1,27 +1,15 @@
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use concord_codec::Warnings;
 use concord_merge::apply::Time;
+use concord_meta::UserInfo;
 use parking_lot::Mutex;
-
-/// Who makes a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UserInfo {
-    /// The name.
-    pub name: String,
-    /// What tells two users apart that had the same name at different times; may be empty.
-    pub uid: String,
-    /// The groups.
-    pub groups: Vec<String>,
-    /// What the authenticator knows beyond that.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
 
 /// What the verbs have to know about the request they are part of.
 #[derive(Debug)]
 pub struct Context {
     /// Who asks.
-    pub user: UserInfo,
+    pub user: Arc<UserInfo>,
     /// When the request arrived. All times written by one request are this one.
     pub now: Time,
     /// Who owns the fields that are written: the `fieldManager`, or what the user agent says.
@@ -33,15 +21,21 @@ pub struct Context {
 
 impl Context {
     /// A request of `user` at `now`.
-    pub fn new(user: UserInfo, now: Time) -> Self {
-        Self { user, now, manager: String::new(), dry_run: false, warnings: Mutex::new(Warnings::default()) }
+    pub fn new(user: impl Into<Arc<UserInfo>>, now: Time) -> Self {
+        Self {
+            user: user.into(),
+            now,
+            manager: String::new(),
+            dry_run: false,
+            warnings: Mutex::new(Warnings::default()),
+        }
     }
 
     /// A request of the server itself, which is in the group of those who may do everything.
     pub fn of_the_server(now: Time) -> Self {
         let user = UserInfo {
             name: "system:apiserver".to_owned(),
-            groups: vec!["system:masters".to_owned()],
+            groups: vec![UserInfo::PRIVILEGED.to_owned()],
             ..UserInfo::default()
         };
         Self { manager: "kube-apiserver".to_owned(), ..Self::new(user, now) }

@@ -29,7 +29,7 @@ mod watch;
 mod write;
 
 pub use admission::{Admission, Attributes, Guard, Operation};
-pub use context::{Context, UserInfo};
+pub use context::Context;
 pub use convert::{ConversionError, Converter, Renaming};
 pub use item::Item;
 pub use list::{ListRequest, Listing};

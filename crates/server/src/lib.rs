@@ -32,7 +32,6 @@ mod server;
 #[cfg(feature = "test-client")]
 pub mod test_client;
 mod tls;
-mod user;
 mod version;
 
 pub use answer::{Accept, respond_status};
@@ -42,6 +41,7 @@ pub use authentication::{
 };
 pub use authorization::{AlwaysAllow, Attributes, Authorizer, Basics, Decision, PrivilegedGroups, Union};
 pub use body::{MAX_BODY_BYTES, read_body};
+pub use concord_meta::UserInfo;
 pub use config::{Browsers, CompletedConfig, Config, ConnectionLimits, Error, RequestLimits, Shutdown};
 pub use context::{ConnectionHandle, Deadline, RequestContext, ShutdownToken, WarningsHandle};
 pub use filters::AllowedOrigins;
@@ -51,5 +51,4 @@ pub use metrics::{Metrics, Served, StorageLatency, WatchEvents};
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
 pub use server::{Drained, Server};
-pub use user::UserInfo;
 pub use version::Version;

@@ -19,7 +19,10 @@ const LAYERS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd"]),
-    ("server", &["concord-endpoints", "concord-openapi", "concord-pki", "concord-registry", "concord-server"]),
+    (
+        "server",
+        &["concord-endpoints", "concord-openapi", "concord-pki", "concord-registry", "concord-server"],
+    ),
     ("parts", &["concord-apis", "concord-builtins", "concord-controllers"]),
     ("program", &["concord", "concord-bench"]),
     // Tools and test support see everything and are seen by tests only.
@@ -27,7 +30,6 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "tools",
         &[
             "concord-codegen",
-            "concord-differential",
             "concord-faultfs",
             "concord-logbench",
             "concord-robustness",

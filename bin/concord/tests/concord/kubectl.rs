@@ -42,10 +42,9 @@ struct Kubectl {
 impl Kubectl {
     /// `None`, said aloud, if there is no kubectl on this machine.
     async fn start() -> Option<Self> {
-        let there =
-            Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut there = there;
-        if !there.status().is_ok_and(|status| status.success()) {
+        let mut version = Command::new("kubectl");
+        version.args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
+        if !version.status().is_ok_and(|status| status.success()) {
             eprintln!("skipped: there is no kubectl on PATH");
             return None;
         }

@@ -9,13 +9,13 @@ use concord_merge::{
     strategic::PatchStrategy,
 };
 use concord_meta::{
-    GroupResource, GroupVersion, Status,
+    GroupResource, GroupVersion, Status, UserInfo,
     options::{DeleteOptions, ListOptions, Query, ReadAt},
 };
 use concord_registry::{
     Backing, Body, Context, DeleteOutcome, Item, ListRequest, Listing, Object, ObjectName, Part,
     PatchRequest, Registry, Renaming, Resource, ResourceNames, Scaling, Storage, Strategy, UpdateRequest,
-    UserInfo, Verb, Watch, WatchRequest, Written,
+    Verb, Watch, WatchRequest, Written,
 };
 use concord_replica::{Config, Replica};
 use concord_schema::{Builder, ListType, Presence, Scalar, Schema, TypeId};

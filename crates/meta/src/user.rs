@@ -1,3 +1,5 @@
+//! Users as the server knows them.
+
 use std::collections::BTreeMap;
 
 /// Who makes a request, as an authenticator found out.
@@ -42,7 +44,8 @@ impl UserInfo {
     }
 
     /// Whether it is already said if the user's credentials were accepted.
-    pub(crate) fn is_classified(&self) -> bool {
+    #[must_use]
+    pub fn is_classified(&self) -> bool {
         self.name == Self::ANONYMOUS || self.is_in(Self::AUTHENTICATED) || self.is_in(Self::UNAUTHENTICATED)
     }
 
