@@ -8,10 +8,12 @@
 //! Start with [`Catalog::v1_36`], [`ResourceFacts`] and [`schema`].
 
 mod catalog;
+mod protobuf;
 mod schemas;
 
 pub use catalog::{
     Catalog, Deprecation, GroupFacts, NameRule, Priority, Propagation, ResourceFacts, SelectableField,
     StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts, VersionFacts,
 };
+pub use protobuf::protobuf;
 pub use schemas::{schema, schemas};

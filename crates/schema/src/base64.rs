@@ -29,7 +29,12 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
+/// The bytes that a text in base64 stands for. Line breaks in it are skipped.
+///
+/// # Errors
+///
+/// The place of the first byte that does not belong there.
+pub fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let mut at = 0;
     let mut digits = Vec::with_capacity(4);

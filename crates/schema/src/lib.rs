@@ -21,11 +21,11 @@ mod time;
 mod types;
 mod zero;
 
-pub use base64::encode as encode_base64;
+pub use base64::{decode as decode_base64, encode as encode_base64};
 pub use builder::{Builder, Finished, StructBuilder};
 pub use mismatch::Mismatch;
 pub use normalize::MAX_DEPTH;
 pub use place::Place;
 pub use schema::Schema;
-pub use time::TimeError;
+pub use time::{TimeError, format_time, parse_time};
 pub use types::{Field, ListType, Name, Presence, Scalar, Shape, TypeId, Types};

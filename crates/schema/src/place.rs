@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     builder::{FREE_FORM, RAW},
-    types::{Field, ListType, Scalar, Shape, TypeId, Types, find},
+    types::{Field, ListType, Presence, Scalar, Shape, TypeId, Types, find},
 };
 
 /// A handle to a type: what stands at one place of an object. Cheap to clone.
@@ -35,7 +35,8 @@ impl Place {
         self.id
     }
 
-    fn at(&self, id: TypeId) -> Self {
+    /// Another type of the same table, as the [`Shape`] of this one names it.
+    pub fn at(&self, id: TypeId) -> Self {
         Self { types: self.types.clone(), id }
     }
 
@@ -52,6 +53,11 @@ impl Place {
     /// The fields of a struct, by name; of anything else there are none.
     pub fn fields(&self) -> impl Iterator<Item = (&str, Place)> {
         self.declared().iter().map(|field| (&*field.name, self.at(field.ty)))
+    }
+
+    /// When Go writes a field of a struct; `None` for a field that there is not.
+    pub fn presence(&self, field: &str) -> Option<Presence> {
+        self.declared_field(field).map(|field| field.presence)
     }
 
     fn declared(&self) -> &[Field] {

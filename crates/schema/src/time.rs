@@ -6,6 +6,8 @@ const DAY: i64 = 86_400;
 
 /// Go's zero time, 0001-01-01T00:00:00Z, which the API writes as null.
 const ZERO: i64 = -62_135_596_800;
+const YEAR_0: i64 = -62_167_219_200;
+const YEAR_10000: i64 = 253_402_300_800;
 
 /// How precise a time is written and how it must be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,23 @@ pub(crate) fn canonical(text: &str, layout: Layout) -> Result<Option<String>, Ti
     let (unix, micros) = parse(text.as_bytes(), layout)
         .map_err(|problem| TimeError { value: text.as_bytes().to_vec(), problem })?;
     Ok((unix != ZERO || micros != 0).then(|| format(unix, micros, layout)))
+}
+
+/// Seconds since 1970 and the microseconds beyond them, of a time as the API writes it: to the second, or with six
+/// digits beyond it. `None` if it is written otherwise.
+pub fn parse_time(text: &str) -> Option<(i64, u32)> {
+    let layout = if text.contains('.') { Layout::Micros } else { Layout::Seconds };
+    parse(text.as_bytes(), layout).ok()
+}
+
+/// The time as the API writes it, to the second or, with microseconds, with six digits beyond it. `None` for a time
+/// outside of the years that four digits can tell.
+pub fn format_time(unix: i64, micros: Option<u32>) -> Option<String> {
+    if !(YEAR_0..YEAR_10000).contains(&unix) {
+        return None;
+    }
+    let layout = if micros.is_some() { Layout::Micros } else { Layout::Seconds };
+    Some(format(unix, micros.unwrap_or_default(), layout))
 }
 
 /// Seconds since 1970 and the microseconds beyond them, as far as the layout has them.
