@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use concord_builtins::{Catalog, GroupFacts, ResourceFacts, SubresourceFacts, VersionFacts, schema};
+use concord_builtins::{
+    Catalog, GroupFacts, ResourceFacts, SubresourceFacts, VersionFacts, protobuf, schema,
+};
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};
 use concord_meta::{GroupResource, GroupVersion, GroupVersionKind};
 use concord_registry::{
@@ -102,6 +104,7 @@ impl Assembly<'_> {
         };
         let mut resource = Resource::new(version, names, backing, verbs(&facts.verbs));
         resource.namespaced = facts.namespaced;
+        resource.protobuf = Some(|kind| protobuf(&kind.group, &kind.version, &kind.kind));
         resource.subresources =
             facts.subresources.iter().filter_map(|subresource| self.subresource(subresource)).collect();
         resource.warning = facts.deprecation_warning();

@@ -36,11 +36,11 @@ pub use list::{ListRequest, Listing};
 pub use object::{Metadata, Object, metadata, metadata_mut};
 pub use registry::Registry;
 pub use resource::{
-    Backing, Invocation, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind, Verb,
-    Virtual,
+    Backing, Invocation, Protobuf, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind,
+    Verb, Virtual,
 };
 pub use select::Selection;
 pub use storage::{ObjectName, Storage};
 pub use strategy::{DefaultDeletion, FieldPath, Part, Strategy};
 pub use watch::{Watch, WatchEnd, WatchEvent, WatchRequest};
-pub use write::{Body, DeleteOutcome, PatchRequest, UpdateRequest, Written, decode_as};
+pub use write::{Body, DeleteOutcome, PatchRequest, UpdateRequest, Written};

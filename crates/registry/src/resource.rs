@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use concord_codec::{ListOrder, PatchType};
+use concord_codec::{JSON_AND_YAML, JSON_YAML_AND_PROTOBUF, ListOrder, Offer, PatchType};
 use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status};
+use concord_protobuf::Codec;
 use concord_schema::Schema;
 
 use crate::{Context, Object, ObjectName, Registry, Storage, encode, frames::Frames};
@@ -88,6 +89,9 @@ pub trait Resources: Send + Sync + 'static {
     fn all(&self) -> Vec<Arc<Resource>>;
 }
 
+/// Finds what reads and writes objects of a kind in protobuf.
+pub type Protobuf = fn(&GroupVersionKind) -> Option<Codec>;
+
 /// A resource in one of its versions, as it is served.
 pub struct Resource {
     /// Group and version.
@@ -108,6 +112,9 @@ pub struct Resource {
     pub warning: Option<String>,
     /// The hash of the storage version that discovery shows; empty for what is not stored.
     pub storage_version_hash: String,
+    /// How objects are read and written in protobuf, and all else that requests for them have in their bodies; custom
+    /// resources are not.
+    pub protobuf: Option<Protobuf>,
     /// The frames of recent watch events.
     pub frames: Frames,
     prefix: Bytes,
@@ -199,6 +206,7 @@ impl Resource {
             order: ListOrder::Typed,
             warning: None,
             storage_version_hash: String::new(),
+            protobuf: None,
             frames: Frames::default(),
             prefix,
         }
@@ -238,6 +246,21 @@ impl Resource {
             Backing::Stored(storage) => storage.schema(&self.version.to_string()).cloned(),
             Backing::Virtual(of) => Some(of.schema()),
         }
+    }
+
+    /// The forms in which bodies are taken and answers given.
+    pub fn offer(&self) -> &'static Offer {
+        if self.protobuf.is_some() { JSON_YAML_AND_PROTOBUF } else { JSON_AND_YAML }
+    }
+
+    /// What reads and writes objects of a kind in protobuf.
+    ///
+    /// # Errors
+    ///
+    /// 500 when there is nothing that does, which would be a mistake in what is offered.
+    pub fn codec(&self, kind: &GroupVersionKind) -> Result<Codec, Status> {
+        let codec = self.protobuf.and_then(|protobuf| protobuf(kind));
+        codec.ok_or_else(|| Status::internal_error(format!("no protobuf for {kind}")))
     }
 
     /// The kinds of patches it takes.

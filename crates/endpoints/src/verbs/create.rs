@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concord_meta::{Status, options::CreateOptions};
-use concord_registry::{Backing, Context, Invocation, Object, SubresourceKind, Virtual, decode_as};
+use concord_registry::{Backing, Context, Invocation, Object, SubresourceKind, Virtual};
 use concord_server::{Body, Response};
 use http::StatusCode;
 
@@ -43,7 +43,7 @@ async fn created(
             make(call, context, of, object).await
         }
         (Some(SubresourceKind::Virtual(of)), _) => {
-            let object = decode_as(&of.schema(), &call.kind(), sent, context)?;
+            let object = resource.decode_as(&of.schema(), &call.kind(), sent, context)?;
             make(call, context, of, object).await
         }
         _ => Err(unsupported(call)),

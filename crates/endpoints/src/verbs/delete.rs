@@ -1,13 +1,13 @@
 //! delete and deletecollection.
 
 use concord_codec::{
-    DecodeError, Decoded, FieldValidation, JSON_AND_YAML, MediaType, Options, decode, decode_yaml,
-    negotiate_body, type_meta,
+    DecodeError, Decoded, FieldValidation, MediaType, Options, decode, decode_yaml, negotiate_body, type_meta,
 };
 use concord_meta::{
-    GroupVersion, Status, go,
+    GroupVersion, GroupVersionKind, Status, go,
     options::{DeleteOptions, ListOptions},
 };
+use concord_protobuf::Unknown;
 use concord_registry::{DeleteOutcome, ListRequest, Object};
 use concord_server::{Body, Response};
 use http::{StatusCode, header};
@@ -80,12 +80,30 @@ async fn options(call: &Call<'_>, body: &mut Body) -> Result<DeleteOptions, Stat
     if bytes.is_empty() {
         return DeleteOptions::from_query(call.query());
     }
-    let media_type = negotiate_body(call.header(header::CONTENT_TYPE), JSON_AND_YAML).map_err(refused)?;
+    let offer = call.resource().offer();
+    let media_type = negotiate_body(call.header(header::CONTENT_TYPE), offer).map_err(refused)?;
+    if media_type == MediaType::Protobuf {
+        return checked(in_protobuf(call, &bytes)?);
+    }
     read(&bytes, media_type)
 }
 
+/// The members of options in protobuf, with what they say they are.
+fn in_protobuf(call: &Call<'_>, bytes: &[u8]) -> Result<Object, Status> {
+    let unknown = Unknown::read(bytes).map_err(|error| Status::bad_request(error.to_string()))?;
+    let codec = call.resource().codec(&GroupVersionKind::new("", "v1", "DeleteOptions"))?;
+    let object = codec.decode(unknown.raw);
+    let mut object = object.map_err(|error| Status::bad_request(error.to_string()))?;
+    object.insert("kind".to_owned(), unknown.kind.into());
+    object.insert("apiVersion".to_owned(), unknown.api_version.into());
+    Ok(object)
+}
+
 fn read(bytes: &[u8], media_type: MediaType) -> Result<DeleteOptions, Status> {
-    let object = decoded(bytes, media_type)?.object;
+    checked(decoded(bytes, media_type)?.object)
+}
+
+fn checked(object: Object) -> Result<DeleteOptions, Status> {
     let seen = type_meta(&object).map_err(|error| undecodable(&error))?;
     if !["", "DeleteOptions"].contains(&seen.kind.as_str()) {
         let version = GroupVersion::new(seen.group, seen.version).to_string();

@@ -10,7 +10,7 @@ mod update;
 
 use std::future::Future;
 
-use concord_codec::{JSON_AND_YAML, negotiate_body};
+use concord_codec::negotiate_body;
 use concord_meta::{Status, options::CreateOptions};
 use concord_registry::{Body as Sent, Context, SubresourceKind};
 use concord_server::{Body, Deadline, Response};
@@ -69,7 +69,8 @@ fn keep<T>(warnings: &mut Vec<String>, context: &Context, outcome: Result<T, Sta
 ///
 /// 415 when it is in a form that nobody reads.
 fn sent<'b>(call: &Call<'_>, bytes: &'b [u8], options: &CreateOptions) -> Result<Sent<'b>, Status> {
-    let media_type = negotiate_body(call.header(header::CONTENT_TYPE), JSON_AND_YAML).map_err(refused)?;
+    let offer = call.resource().offer();
+    let media_type = negotiate_body(call.header(header::CONTENT_TYPE), offer).map_err(refused)?;
     Ok(Sent { bytes, media_type, validation: validation(options.field_validation) })
 }
 

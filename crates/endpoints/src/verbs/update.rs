@@ -1,7 +1,7 @@
 //! update.
 
 use concord_meta::{Status, options::CreateOptions};
-use concord_registry::{Context, Part, SubresourceKind, UpdateRequest, decode_as};
+use concord_registry::{Context, Part, SubresourceKind, UpdateRequest};
 use concord_server::{Body, Response};
 use http::StatusCode;
 
@@ -32,7 +32,7 @@ async fn updated(
         None => Part::Main,
         Some(SubresourceKind::Part) => Part::Sub(&call.info.subresource),
         Some(SubresourceKind::Scale(scaling)) => {
-            let mut scale = decode_as(&scaling.schema, &call.kind(), sent, context)?;
+            let mut scale = resource.decode_as(&scaling.schema, &call.kind(), sent, context)?;
             place_named(&mut scale, name)?;
             let scale = call.registry.update_scale(context, resource, scaling, name, scale).await?;
             return call.answer_object(StatusCode::OK, scale);

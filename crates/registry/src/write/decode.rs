@@ -2,9 +2,10 @@
 
 use concord_codec::{
     DecodeError, Decoded, FieldValidation, ListOrder, MediaType, Options, TypeMeta, Violation, bad_object,
-    decode, decode_yaml, missing_api_version, missing_kind, strict_decoding_error, type_meta,
+    decode, decode_yaml, missing_api_version, missing_kind, strict_decoding_error, summarize, type_meta,
 };
 use concord_meta::{GroupVersionKind, Status};
+use concord_protobuf::Unknown;
 use concord_schema::Schema;
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ impl Resource {
         if self.order == ListOrder::Sorted {
             self.demand_type_meta(body)?;
         }
-        let mut object = decode_as(&schema, &self.kind(), body, context)?;
+        let mut object = self.decode_as(&schema, &self.kind(), body, context)?;
         self.apply_defaults(&mut object);
         Ok(object)
     }
@@ -60,27 +61,53 @@ impl Resource {
         }
         Ok(())
     }
-}
 
-/// The object in a body that is to be of this kind. Without defaults, and without a check of its metadata.
-///
-/// # Errors
-///
-/// 400 when it is none, 413 when it is too long.
-pub fn decode_as(
-    schema: &Schema,
-    kind: &GroupVersionKind,
-    body: Body<'_>,
-    context: &Context,
-) -> Result<Object, Status> {
-    let options =
-        Options { validation: body.validation, fields: Some(schema.fields()), ..Options::default() };
-    let mut decoded = read(body, &options).map_err(|error| undecodable(&error, kind, body.bytes))?;
-    let seen = type_meta(&decoded.object).map_err(|error| undecodable(&error, kind, body.bytes))?;
-    check_kind(&seen, kind)?;
-    finish(&mut decoded.object, schema, kind)?;
-    report(&decoded.violations, body.validation, kind, context)?;
-    Ok(decoded.object)
+    /// The object in a body that is to be of this kind, which one of the subresources takes. Without defaults, and
+    /// without a check of its metadata.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is none, 413 when it is too long.
+    pub fn decode_as(
+        &self,
+        schema: &Schema,
+        kind: &GroupVersionKind,
+        body: Body<'_>,
+        context: &Context,
+    ) -> Result<Object, Status> {
+        if body.media_type == MediaType::Protobuf {
+            let mut object = self.decode_protobuf(kind, body.bytes)?;
+            finish(&mut object, schema, kind)?;
+            return Ok(object);
+        }
+        let options =
+            Options { validation: body.validation, fields: Some(schema.fields()), ..Options::default() };
+        let mut decoded = read(body, &options).map_err(|error| undecodable(&error, kind, body.bytes))?;
+        let seen = type_meta(&decoded.object).map_err(|error| undecodable(&error, kind, body.bytes))?;
+        check_kind(&seen, kind)?;
+        finish(&mut decoded.object, schema, kind)?;
+        report(&decoded.violations, body.validation, kind, context)?;
+        Ok(decoded.object)
+    }
+
+    /// What the client sent of an object in protobuf, which has no duplicate fields and none that it could not have.
+    ///
+    /// # Errors
+    ///
+    /// 400 when it is none.
+    fn decode_protobuf(&self, kind: &GroupVersionKind, body: &[u8]) -> Result<Object, Status> {
+        let unknown = Unknown::read(body).map_err(|error| {
+            let (kind, summary) = (&kind.kind, summarize(body));
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {error} ({summary})"
+            ))
+        })?;
+        let said = [("kind", unknown.kind), ("apiVersion", unknown.api_version)];
+        let said = said.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        let seen = type_meta(&Object::from_iter(said)).map_err(|error| undecodable(&error, kind, body))?;
+        check_kind(&seen, kind)?;
+        self.codec(kind)?.decode(unknown.raw).map_err(|error| Status::unfit(kind, &kind.kind, error))
+    }
 }
 
 /// Gives an object the form it has when it is encoded, with its kind and version.
@@ -94,7 +121,7 @@ pub(crate) fn finish(object: &mut Object, schema: &Schema, kind: &GroupVersionKi
 fn read(body: Body<'_>, options: &Options<'_>) -> Result<Decoded, DecodeError> {
     match body.media_type {
         MediaType::Yaml => decode_yaml(body.bytes, options),
-        MediaType::Json | MediaType::Protobuf => decode(body.bytes, options),
+        _ => decode(body.bytes, options),
     }
 }
 

@@ -13,7 +13,7 @@ mod scale;
 mod system;
 mod update;
 
-pub use self::decode::{Body, decode_as};
+pub use self::decode::Body;
 
 use concord_codec::{FieldValidation, PatchType};
 use concord_meta::Status;
