@@ -88,7 +88,8 @@ impl Apis {
     ) -> Result<Response, Status> {
         let built_in = set.group(&info.api_group).is_some_and(|group| group.origin() == Origin::BuiltIn);
         if built_in && route.action != Action::Connect {
-            check_accept(accept.header(), matches!(route.action, Action::List | Action::WatchPath))?;
+            let watchable = matches!(route.action, Action::List | Action::WatchPath);
+            check_accept(accept.header(), route.endpoint.resource.offer(), watchable)?;
         }
         let (parts, mut body) = request.into_parts();
         let call = Call::new((&self.registry, &self.settings.metrics), &parts, info, route, accept)?;

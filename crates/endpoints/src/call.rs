@@ -3,13 +3,14 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use concord_codec::{FieldValidation, TypeFields, encode_object};
+use concord_codec::{FieldValidation, MediaType, TypeFields, encode_object};
 use concord_merge::apply::{Time, manager_of_user_agent};
 use concord_meta::{GroupVersionKind, Status, go, names::path_segment, options, options::CreateOptions};
 use concord_printers::IncludeObject;
 use concord_registry::{Context, Item, Listing, Object, ObjectName, Registry, Resource, Storage};
 use concord_server::{
     Accept, Body, Deadline, MAX_BODY_BYTES, Metrics, RequestContext as _, RequestInfo, Response, read_body,
+    with_body,
 };
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use crate::{
     body::{CHUNK, COMPRESSED, accepts_gzip, pulled},
     form::{Form, Transform},
     list_body::{Items, ListWriter},
+    protobuf,
     route::Route,
     set::Endpoint,
     transform,
@@ -60,7 +62,7 @@ impl<'a> Call<'a> {
         route: Route<'a>,
         accept: &Accept,
     ) -> Result<Self, Status> {
-        let form = Form::of(accept)?;
+        let form = Form::of(accept, route.endpoint.resource.offer())?;
         let pairs = pairs(parts);
         let include = match form.transform {
             Transform::Table(_) => {
@@ -168,7 +170,7 @@ impl<'a> Call<'a> {
     ///
     /// 500 when the object cannot be read, 406 when the client wants a list.
     pub(crate) fn answer_item(&self, code: StatusCode, item: &Item) -> Result<Response, Status> {
-        if self.form.transform != Transform::Nothing {
+        if self.form.transform != Transform::Nothing || self.form.media_type == MediaType::Protobuf {
             return self.answer_object(code, self.resource().object(item)?);
         }
         let mut out = Vec::with_capacity(item.value.len() + 64);
@@ -184,6 +186,10 @@ impl<'a> Call<'a> {
     /// 406 when the client wants a list.
     pub(crate) fn answer_object(&self, code: StatusCode, object: Object) -> Result<Response, Status> {
         let object = transform::object(self.endpoint(), &self.kind(), &self.form, self.include, object)?;
+        if self.form.media_type == MediaType::Protobuf {
+            let body = protobuf::encode(self.resource(), &object)?;
+            return Ok(with_body(code, self.form.media_type.as_str(), body.into()));
+        }
         let mut out = Vec::new();
         encode_object(&object, &mut out);
         out.push(b'\n');
@@ -196,6 +202,10 @@ impl<'a> Call<'a> {
     ///
     /// 500, which would be a mistake here.
     pub(crate) fn answer_status(&self, status: &Status) -> Result<Response, Status> {
+        if self.form.media_type == MediaType::Protobuf {
+            let body = protobuf::encode_status(self.resource(), status)?;
+            return Ok(with_body(StatusCode::OK, self.form.media_type.as_str(), body.into()));
+        }
         let mut out = serde_json::to_vec(status).map_err(Status::internal_error)?;
         out.push(b'\n');
         self.form.answer(StatusCode::OK, out)
@@ -217,6 +227,10 @@ impl<'a> Call<'a> {
                 return self.form.answer(StatusCode::OK, table);
             }
         };
+        if self.form.media_type == MediaType::Protobuf {
+            let body = protobuf::encode_list(self.resource(), items, &listing)?;
+            return Ok(with_body(StatusCode::OK, self.form.media_type.as_str(), body.into()));
+        }
         let list = ListWriter::new(self.resource(), items, listing);
         if list.size() <= CHUNK || !self.form.is_compact_json() {
             return self.form.answer(StatusCode::OK, list.whole()?);

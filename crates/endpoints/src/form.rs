@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use concord_codec::{
-    Choice, FieldValidation, JSON_AND_YAML, Limits, MediaType, NegotiationError, Options, decode,
+    Choice, FieldValidation, JSON_AND_YAML, Limits, MediaType, NegotiationError, Offer, Options, decode,
     encode_yaml, meta_transforms, negotiate, no_transform,
 };
 use concord_meta::{Reason, Status, StatusDetails};
@@ -15,9 +15,11 @@ use crate::indent::indent;
 
 /// What the answers of an endpoint can be, for the table of paths: upstream's router looks at the `Accept` header
 /// before its handlers do.
-const OBJECTS: &[&str] = &["application/json", "application/yaml"];
-/// What those of a collection that can be watched can be.
-const COLLECTIONS: &[&str] = &["application/json", "application/yaml", "application/json;stream=watch"];
+fn available(offer: &Offer, watchable: bool) -> Vec<String> {
+    let watches = offer.iter().filter(|media_type| watchable && **media_type != MediaType::Yaml);
+    let watches = watches.map(|media_type| format!("{media_type};stream=watch"));
+    offer.iter().map(ToString::to_string).chain(watches).collect()
+}
 
 /// In which form the client gets its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +44,12 @@ impl Form {
     /// # Errors
     ///
     /// 406 when the client accepts nothing that there is.
-    pub(crate) fn of(accept: &Accept) -> Result<Self, Status> {
+    pub(crate) fn of(accept: &Accept, offer: &Offer) -> Result<Self, Status> {
         // What nearly every program sends.
         if matches!(accept.header(), "" | "*/*" | "application/json") {
             return Ok(Self::json(accept.pretty()));
         }
-        let choice = negotiate(accept.header(), JSON_AND_YAML, meta_transforms).map_err(refused)?;
+        let choice = negotiate(accept.header(), offer, meta_transforms).map_err(refused)?;
         Ok(Self::chosen(&choice, accept))
     }
 
@@ -130,14 +132,16 @@ pub(crate) fn refused(error: NegotiationError) -> Status {
 /// # Errors
 ///
 /// 406, in the router's words.
-pub(crate) fn check_accept(header: &str, watchable: bool) -> Result<(), Status> {
+pub(crate) fn check_accept(header: &str, offer: &Offer, watchable: bool) -> Result<(), Status> {
     let name = |clause: &str| clause.split(';').next().unwrap_or_default().trim().to_owned();
-    let fits =
-        |clause: &str| matches!(name(clause).as_str(), "*/*" | "application/json" | "application/yaml");
+    let fits = |clause: &str| {
+        let name = name(clause);
+        name == "*/*" || offer.iter().any(|media_type| media_type.as_str() == name)
+    };
     if header.is_empty() || header.split(',').any(fits) {
         return Ok(());
     }
-    let available = if watchable { COLLECTIONS } else { OBJECTS }.join(", ");
+    let available = available(offer, watchable).join(", ");
     let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
     Err(by_router(406, Reason::NOT_ACCEPTABLE, &message))
 }
@@ -161,6 +165,7 @@ fn by_router(code: u16, reason: Reason, message: &str) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use concord_codec::JSON_YAML_AND_PROTOBUF;
     use concord_server::RequestContext;
     use http::Request;
 
@@ -185,9 +190,13 @@ mod tests {
             ("application/yaml", Form { media_type: MediaType::Yaml, ..Form::json(false) }),
         ];
         for (header, expected) in cases {
-            assert_eq!(Form::of(&accept(header)), Ok(expected), "{header}");
+            assert_eq!(Form::of(&accept(header), JSON_AND_YAML), Ok(expected), "{header}");
         }
-        let refused = Form::of(&accept("application/vnd.kubernetes.protobuf")).expect_err("not offered");
+        let protobuf = accept("application/vnd.kubernetes.protobuf,application/json");
+        let form = Form::of(&protobuf, JSON_YAML_AND_PROTOBUF).expect("offered");
+        assert_eq!(form.media_type, MediaType::Protobuf);
+        let protobuf = accept("application/vnd.kubernetes.protobuf");
+        let refused = Form::of(&protobuf, JSON_AND_YAML).expect_err("not offered");
         assert_eq!((refused.code, refused.reason), (406, Reason::NOT_ACCEPTABLE));
         assert!(Form::plain(&accept("application/json;as=Table;v=v1;g=meta.k8s.io")).is_err());
     }
@@ -195,20 +204,26 @@ mod tests {
     #[test]
     fn the_router_knows_names_only() {
         for header in ["", "*/*", "text/html, application/yaml;q=0.1", " application/json ;as=x"] {
-            assert_eq!(check_accept(header, false), Ok(()), "{header}");
+            assert_eq!(check_accept(header, JSON_AND_YAML, false), Ok(()), "{header}");
         }
         for header in ["application/*", "text/html", "application/vnd.kubernetes.protobuf"] {
-            let status = check_accept(header, false).expect_err(header);
+            let status = check_accept(header, JSON_AND_YAML, false).expect_err(header);
             let expected =
                 "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml";
             assert_eq!(status.message, expected);
             assert!(
-                check_accept(header, true)
+                check_accept(header, JSON_AND_YAML, true)
                     .expect_err(header)
                     .message
                     .ends_with("application/json;stream=watch")
             );
         }
+        let status = check_accept("text/html", JSON_YAML_AND_PROTOBUF, true).expect_err("not offered");
+        assert!(status.message.ends_with(
+            "application/vnd.kubernetes.protobuf, application/json;stream=watch, \
+             application/vnd.kubernetes.protobuf;stream=watch"
+        ));
+        assert_eq!(check_accept("application/vnd.kubernetes.protobuf", JSON_YAML_AND_PROTOBUF, true), Ok(()));
         let known = ["application/merge-patch+json"];
         assert_eq!(check_patch_type("application/merge-patch+json; charset=utf-8", &known), Ok(()));
         for wrong in ["", "application/json"] {

@@ -21,6 +21,7 @@ mod discovery;
 mod form;
 mod indent;
 mod list_body;
+mod protobuf;
 mod route;
 mod set;
 mod transform;

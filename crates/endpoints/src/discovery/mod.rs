@@ -107,7 +107,7 @@ fn find(
         if *request.method() != Method::GET {
             return Err(Status::method_not_allowed());
         }
-        check_accept(accept.header(), false)?;
+        check_accept(accept.header(), JSON_AND_YAML, false)?;
     }
     if let (Page::Core | Page::Groups, Some(choice)) = (page, aggregated_choice(accept)) {
         let is_core = matches!(page, Page::Core);

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concord_codec::{EventType, ListOrder, encode_object, write_event};
+use concord_codec::{EventType, ListOrder, MediaType, encode_object, write_event};
 use concord_meta::Status;
 use concord_printers::{IncludeObject, MetaVersion};
+use concord_protobuf::watch_event;
 use concord_registry::{Item, Object, Resource, metadata_mut};
 use concord_server::WatchEvents;
 use serde_json::{Value, json};
 
 use crate::{
     form::Transform,
+    protobuf,
     set::{Columns, Endpoint},
     transform::{metadata_alone, tables},
 };
@@ -23,6 +25,7 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 pub(super) struct Encoder {
     resource: Arc<Resource>,
     style: Style,
+    media_type: MediaType,
     count: WatchEvents,
 }
 
@@ -43,6 +46,7 @@ impl Encoder {
         endpoint: &Endpoint,
         transform: Transform,
         include: IncludeObject,
+        media_type: MediaType,
         count: WatchEvents,
     ) -> Self {
         let style = match transform {
@@ -53,7 +57,7 @@ impl Encoder {
                 Style::Tables { columns: endpoint.columns.clone(), version, include, headers: true }
             }
         };
-        Self { resource: Arc::clone(&endpoint.resource), style, count }
+        Self { resource: Arc::clone(&endpoint.resource), style, media_type, count }
     }
 
     /// The frame of a change.
@@ -62,18 +66,22 @@ impl Encoder {
     ///
     /// 500 when the object cannot be read.
     pub(super) fn event(&mut self, event: EventType, value: &Bytes, revision: u64) -> Result<Bytes, Status> {
-        if matches!(self.style, Style::Objects) {
+        if matches!(self.style, Style::Objects) && self.media_type == MediaType::Json {
             let frame = self.resource.frame(event, value, revision)?;
             self.count.sent(frame.len());
             return Ok(frame);
         }
         let item = Item { key: Bytes::new(), value: value.clone(), revision: Some(revision) };
         let object = self.resource.object(&item)?;
-        Ok(self.frame(event, object))
+        self.frame(event, object)
     }
 
     /// The frame of a bookmark.
-    pub(super) fn bookmark(&mut self, revision: u64, ends_initial_events: bool) -> Bytes {
+    ///
+    /// # Errors
+    ///
+    /// 500, which would be a mistake here.
+    pub(super) fn bookmark(&mut self, revision: u64, ends_initial_events: bool) -> Result<Bytes, Status> {
         let mut object = self.empty();
         let metadata = metadata_mut(&mut object);
         metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
@@ -84,7 +92,12 @@ impl Encoder {
     }
 
     /// The frame of an error, which is the last.
-    pub(super) fn error(status: &Status) -> Bytes {
+    pub(super) fn error(&self, status: &Status) -> Bytes {
+        if self.media_type == MediaType::Protobuf
+            && let Ok(status) = protobuf::encode_status(&self.resource, status)
+        {
+            return watch_event(EventType::Error.as_str(), &status).into();
+        }
         let status = serde_json::to_vec(status).unwrap_or_else(|_| b"{}".to_vec());
         let mut frame = Vec::new();
         write_event(EventType::Error, &status, &mut frame);
@@ -104,7 +117,7 @@ impl Encoder {
         }
     }
 
-    fn frame(&mut self, event: EventType, object: Object) -> Bytes {
+    fn frame(&mut self, event: EventType, object: Object) -> Result<Bytes, Status> {
         let object = match &mut self.style {
             Style::Objects => object,
             Style::Metadata(version) => metadata_alone(object, *version),
@@ -115,11 +128,16 @@ impl Encoder {
                 tables.object(object)
             }
         };
-        let mut encoded = Vec::new();
-        encode_object(&object, &mut encoded);
-        let mut frame = Vec::with_capacity(encoded.len() + 40);
-        write_event(event, &encoded, &mut frame);
+        let frame = if self.media_type == MediaType::Protobuf {
+            watch_event(event.as_str(), &protobuf::encode(&self.resource, &object)?)
+        } else {
+            let mut encoded = Vec::new();
+            encode_object(&object, &mut encoded);
+            let mut frame = Vec::with_capacity(encoded.len() + 40);
+            write_event(event, &encoded, &mut frame);
+            frame
+        };
         self.count.sent(frame.len());
-        frame.into()
+        Ok(frame.into())
     }
 }

@@ -8,7 +8,7 @@ mod websocket;
 use std::time::Duration;
 
 use bytes::Bytes;
-use concord_codec::{JSON_AND_YAML, meta_transforms, negotiate_stream};
+use concord_codec::{MediaType, meta_transforms, negotiate_stream};
 use concord_meta::{Status, fields, options::ListOptions};
 use concord_registry::WatchRequest;
 use concord_server::{BoxError, RequestContext as _, Response};
@@ -40,8 +40,10 @@ pub(crate) async fn watch(call: &Call<'_>, by_path: bool) -> Result<Response, St
     let storage = call.storage()?;
     let (options, bookmarks) = options(call, by_path)?;
     let accept = call.header(header::ACCEPT);
-    negotiate_stream(accept, JSON_AND_YAML, meta_transforms).map_err(refused)?;
+    let choice = negotiate_stream(accept, call.resource().offer(), meta_transforms).map_err(refused)?;
     let handshake = websocket::Handshake::of(call)?;
+    // Over a websocket events are texts, whatever the client would rather have.
+    let media_type = if handshake.is_some() { MediaType::Json } else { choice.media_type };
     let namespace = Some(call.namespace()).filter(|namespace| !namespace.is_empty());
     let request = WatchRequest { namespace, options: &options };
     let watch = call.registry.watch(storage, request).await?;
@@ -49,12 +51,12 @@ pub(crate) async fn watch(call: &Call<'_>, by_path: bool) -> Result<Response, St
         Schedule::new(Instant::now(), lifetime(options.timeout_seconds), options.allow_watch_bookmarks);
     let version = &call.resource().version;
     let count = call.metrics.watch_events(&version.group, &version.version, &call.resource().names.plural);
-    let encoder = Encoder::new(call.endpoint(), call.form.transform, call.include, count);
+    let encoder = Encoder::new(call.endpoint(), call.form.transform, call.include, media_type, count);
     let shutdown = call.parts.shutdown();
     let stream = EventStream::new(watch, encoder, schedule, bookmarks, async move { shutdown.begun().await });
     match handshake {
         Some(handshake) => Ok(handshake.serve(&call.parts.connection(), stream)),
-        None => Ok(over_http(stream)),
+        None => Ok(over_http(stream, media_type)),
     }
 }
 
@@ -99,13 +101,17 @@ fn lifetime(timeout_seconds: Option<i64>) -> Duration {
 }
 
 /// A watch as a body without an end of its own.
-fn over_http(stream: EventStream) -> Response {
+fn over_http(stream: EventStream, media_type: MediaType) -> Response {
     let chunks = unfold(Box::new(stream), |mut stream| async move {
         let chunk: Bytes = stream.chunk().await?;
         Some((Ok::<_, BoxError>(Frame::data(chunk)), stream))
     });
     let mut response = Response::new(StreamBody::new(chunks).boxed_unsync());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let content_type = match media_type {
+        MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        _ => "application/json",
+    };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 

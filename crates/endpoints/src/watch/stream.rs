@@ -135,7 +135,8 @@ impl EventStream {
             }
             Due::Bookmark => {
                 let revision = self.watch.as_mut()?.bookmark();
-                Some(self.encoder.bookmark(revision, false))
+                let frame = self.encoder.bookmark(revision, false);
+                self.unless_failed(frame)
             }
         }
     }
@@ -143,18 +144,20 @@ impl EventStream {
     fn encode(&mut self, event: &WatchEvent) -> Option<Bytes> {
         match event {
             WatchEvent::Object { event, value, revision } => {
-                match self.encoder.event(*event, value, *revision) {
-                    Ok(frame) => Some(frame),
-                    Err(status) => {
-                        self.fail(&status);
-                        None
-                    }
-                }
+                let frame = self.encoder.event(*event, value, *revision);
+                self.unless_failed(frame)
             }
+            WatchEvent::InitialEventsEnd(_) if !self.tells_initial_end => None,
             WatchEvent::InitialEventsEnd(revision) => {
-                self.tells_initial_end.then(|| self.encoder.bookmark(*revision, true))
+                let frame = self.encoder.bookmark(*revision, true);
+                self.unless_failed(frame)
             }
         }
+    }
+
+    /// The frame, or the end of the watch.
+    fn unless_failed(&mut self, frame: Result<Bytes, Status>) -> Option<Bytes> {
+        frame.map_err(|status| self.fail(&status)).ok()
     }
 
     fn end(&mut self, end: WatchEnd) {
@@ -166,6 +169,6 @@ impl EventStream {
 
     fn fail(&mut self, status: &Status) {
         self.watch = None;
-        self.last_word = Some(Encoder::error(status));
+        self.last_word = Some(self.encoder.error(status));
     }
 }
