@@ -6,15 +6,20 @@ use std::{
 };
 
 use anyhow::Context as _;
+use async_trait::async_trait;
 use concord_apis::RuntimeConfig;
 use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
 use concord_endpoints::Apis;
+use concord_openapi::OpenApi;
 use concord_registry::{Admission, Registry};
 use concord_replica::Replica;
-use concord_server::Metrics;
+use concord_server::{Handler, Metrics, Request, Response};
 use concord_store::Store;
 
-use crate::cli::{ApiOptions, ServeOptions};
+use crate::{
+    cli::{ApiOptions, ServeOptions},
+    version,
+};
 
 /// What a server is made of besides its connections.
 pub(crate) struct Parts {
@@ -54,6 +59,19 @@ impl Parts {
         Ok(Self { apis, registry, range, advertise_address })
     }
 
+    /// What answers requests: for objects, and for the documents about them.
+    pub(crate) fn handler(&self) -> Arc<dyn Handler> {
+        let apis = self.apis.clone();
+        let openapi = OpenApi::new(move || apis.set(), &version::release());
+        Arc::new(Served { apis: self.apis.clone(), openapi })
+    }
+
+    /// Every path that the index of the server lists.
+    pub(crate) fn paths(&self) -> Arc<dyn Fn() -> Vec<String> + Send + Sync> {
+        let apis = self.apis.clone();
+        Arc::new(move || apis.set().paths().into_iter().chain(OpenApi::paths()).collect())
+    }
+
     /// Starts what keeps the server's own objects in place.
     pub(crate) fn controllers(&self, secure_port: u16, shared_store: bool) -> anyhow::Result<Controllers> {
         let config = concord_controllers::Config {
@@ -63,6 +81,23 @@ impl Parts {
             shared_store,
         };
         Ok(Controllers::start(self.registry.clone(), self.apis.clone(), config)?)
+    }
+}
+
+/// The parts that answer requests.
+struct Served {
+    apis: Arc<Apis>,
+    openapi: OpenApi,
+}
+
+#[async_trait]
+impl Handler for Served {
+    async fn handle(&self, request: Request) -> Response {
+        if request.uri().path().starts_with("/openapi") {
+            self.openapi.handle(request).await
+        } else {
+            self.apis.handle(request).await
+        }
     }
 }
 

@@ -50,7 +50,6 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), Vec::new()));
     let metrics = Arc::new(Metrics::default());
     let parts = Parts::new(&options, engine.store(), &replica, metrics.clone())?;
-    let apis = parts.apis.clone();
     let config = Config {
         authentication: authentication(&options.authentication, client_ca)?,
         requests: RequestLimits {
@@ -60,8 +59,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         },
         goaway_chance: options.requests.goaway_chance,
         metrics,
-        apis: parts.apis.clone(),
-        paths: Arc::new(move || apis.set().paths()),
+        apis: parts.handler(),
+        paths: parts.paths(),
         bind_address: options.serving.bind_address,
         secure_port: options.serving.secure_port,
         shutdown: Shutdown {

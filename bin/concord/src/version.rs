@@ -32,6 +32,12 @@ pub(crate) fn info() -> Version {
     }
 }
 
+/// The Kubernetes release as documents about its API tell it: `1.36`.
+pub(crate) fn release() -> String {
+    let (major, minor, _) = KUBERNETES;
+    format!("{major}.{minor}")
+}
+
 /// What `concord version` prints.
 pub(crate) fn summary() -> String {
     format!("Concord {CONCORD} (Kubernetes API {}, {})", kubernetes(), Version::platform())

@@ -62,12 +62,11 @@ impl Compiler<'_> {
     }
 
     fn definition(&mut self, name: &str, atomic: bool) -> Result<usize> {
-        let go = go_name(name)?;
         if let Some(scalar) = scalar_definition(name) {
-            return Ok(self.line(format!("s\t{go}\t{scalar}")));
+            return Ok(self.line(format!("s\t{name}\t{scalar}")));
         }
         if let Some(other) = name.strip_prefix(SCHEMA).filter(|other| !other.is_empty()) {
-            return self.either(&go, other);
+            return self.either(name, other);
         }
         let schema = self.definitions.get(name).ok_or_else(|| format!("{name} is not defined"))?.clone();
         let structure = structure(name)?;
@@ -80,7 +79,7 @@ impl Compiler<'_> {
         let id = FIRST + self.lines.len();
         self.ids.insert(key, id);
         self.lines.push(String::new());
-        let mut line = format!("t\t{go}\t{}", if atomic { "a" } else { "" });
+        let mut line = format!("t\t{name}\t{}", if atomic { "a" } else { "" });
         let empty = Map::new();
         for (field, property) in schema["properties"].as_object().unwrap_or(&empty) {
             let required = lists(&schema["required"], field);
@@ -94,7 +93,7 @@ impl Compiler<'_> {
     }
 
     /// A schema, or what may stand in its place.
-    fn either(&mut self, go: &str, other: &str) -> Result<usize> {
+    fn either(&mut self, name: &str, other: &str) -> Result<usize> {
         let object = self.definition(SCHEMA, false)?;
         let list = match other {
             "OrArray" => Some(self.line(format!("l\t[]v1.JSONSchemaProps\t{object}\t"))),
@@ -106,7 +105,7 @@ impl Compiler<'_> {
         };
         let list = list.map(|id| id.to_string()).unwrap_or_default();
         let boolean = if other == "OrBool" { "b" } else { "" };
-        Ok(self.line(format!("e\t{go}\t{object}\t{list}\t{boolean}")))
+        Ok(self.line(format!("e\t{name}\t{object}\t{list}\t{boolean}")))
     }
 
     /// A tab and the field: see the reader for its parts.
@@ -116,11 +115,18 @@ impl Compiler<'_> {
         let is_struct = self.lines[ty.id - FIRST].is_empty() || self.lines[ty.id - FIRST].starts_with("t\t");
         let presence = facts.presence.unwrap_or_else(|| presence(name, schema, required, is_struct));
         let mut field = format!("\t{name}:{}{presence}", ty.id);
+        // The crate has metadata in every object and calls it required, which upstream does for few.
+        if facts.required || (required && name != "metadata") {
+            field.push_str(" required=");
+        }
         if let Some(embedded) = &facts.embedded {
             write!(field, " in={embedded}")?;
         }
         if let Some(strategy) = &facts.strategy {
             write!(field, " {strategy}={}", facts.merge_key.as_deref().unwrap_or_default())?;
+        }
+        if facts.retain_keys {
+            field.push_str(" retain=");
         }
         if let Some(default) = &facts.default {
             write!(field, " default=\"{default}\"")?;

@@ -35,6 +35,7 @@ pub(crate) struct Struct<'a> {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FieldFacts {
     pub(crate) presence: Option<char>,
+    pub(crate) required: bool,
     pub(crate) embedded: Option<String>,
     /// `set`, or `map=` with keys.
     pub(crate) list: Option<String>,
@@ -42,6 +43,7 @@ pub(crate) struct FieldFacts {
     /// `merge` or `replace`.
     pub(crate) strategy: Option<String>,
     pub(crate) merge_key: Option<String>,
+    pub(crate) retain_keys: bool,
     pub(crate) default: Option<String>,
     pub(crate) go_types: Vec<String>,
 }
@@ -73,8 +75,10 @@ impl Facts {
     }
 
     pub(crate) fn field(&self, structure: Struct<'_>, name: &str) -> FieldFacts {
+        let presence = listed(self.presence.get(structure), name);
         let mut facts = FieldFacts {
-            presence: listed(self.presence.get(structure), name).and_then(presence_code),
+            presence: presence.and_then(presence_code),
+            required: presence == Some("required"),
             embedded: listed(self.embedded.get(structure), name).map(str::to_owned),
             go_types: self.go_types(structure, name),
             ..FieldFacts::default()
@@ -174,6 +178,7 @@ fn merging(facts: &mut FieldFacts, rest: &str, name: &str) {
             word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
         match word_name {
             "atomic" => facts.atomic = true,
+            "retain" => facts.retain_keys = true,
             "set" | "map" => facts.list = Some(word.to_owned()),
             "merge" | "replace" => {
                 facts.strategy = Some(word_name.to_owned());

@@ -64,8 +64,14 @@ impl Builder {
     pub fn add(&mut self, go: &str, shape: Shape) -> TypeId {
         let id = TypeId(u32::try_from(self.nodes.len()).expect("fewer types than fill the memory"));
         let go = self.name(go);
-        self.nodes.push(Node { go, shape: sorted(shape) });
+        self.nodes.push(Node { go, definition: None, shape: sorted(shape) });
         id
+    }
+
+    /// Says what the OpenAPI definition of a type is called.
+    pub fn set_definition(&mut self, id: TypeId, name: &str) {
+        let name = self.name(name);
+        self.nodes[id.0 as usize].definition = Some(name);
     }
 
     /// Adds a type that is [`define`](Self::define)d later: types may contain themselves.

@@ -45,6 +45,11 @@ impl Place {
         &self.types.node(self.id).go
     }
 
+    /// What OpenAPI calls the type, `io.k8s.api.core.v1.PodSpec`, if it has a definition of its own there.
+    pub fn definition(&self) -> Option<&str> {
+        self.types.node(self.id).definition.as_deref()
+    }
+
     /// What the type is made of.
     pub fn shape(&self) -> &Shape {
         &self.types.node(self.id).shape

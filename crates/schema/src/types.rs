@@ -20,6 +20,8 @@ pub struct Types {
 /// A type and what Go calls it in error texts: `v1.PodSpec`, `[]v1.Container`, `int32`, `v1.PullPolicy`.
 pub(crate) struct Node {
     pub(crate) go: Name,
+    /// The name of its OpenAPI definition, if it has one of its own.
+    pub(crate) definition: Option<Name>,
     pub(crate) shape: Shape,
 }
 
@@ -110,6 +112,8 @@ pub struct Field {
     pub(crate) ty: TypeId,
     pub(crate) presence: Presence,
     pub(crate) strategy: PatchStrategy,
+    pub(crate) required: bool,
+    pub(crate) retains_keys: bool,
     /// What few fields have.
     pub(crate) rare: Option<Box<Rare>>,
 }
@@ -169,7 +173,52 @@ impl Node {
 impl Field {
     /// A field without patch strategy.
     pub fn new(name: Name, ty: TypeId, presence: Presence) -> Self {
-        Self { name, ty, presence, strategy: PatchStrategy::Default, rare: None }
+        let strategy = PatchStrategy::Default;
+        Self { name, ty, presence, strategy, required: false, retains_keys: false, rare: None }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its type: see [`Place::at`](crate::Place::at).
+    pub fn ty(&self) -> TypeId {
+        self.ty
+    }
+
+    /// Whether its OpenAPI definition says that it must be given.
+    pub fn is_required(&self) -> bool {
+        self.required
+    }
+
+    /// How a strategic merge patch merges it.
+    pub fn strategy(&self) -> PatchStrategy {
+        self.strategy
+    }
+
+    /// The key by which a strategic merge patch merges it.
+    pub fn merge_key(&self) -> Option<&str> {
+        self.rare.as_ref()?.merge_key.as_deref()
+    }
+
+    /// Whether clients put the keys that shall stay into a strategic merge patch of it.
+    pub fn retains_keys(&self) -> bool {
+        self.retains_keys
+    }
+
+    /// Says that clients put the keys that shall stay into a strategic merge patch of the field.
+    #[must_use]
+    pub fn retaining_keys(mut self) -> Self {
+        self.retains_keys = true;
+        self
+    }
+
+    /// Says that the field must be given. That is told to those who read OpenAPI definitions; nothing checks it.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
     }
 
     /// Sets how a strategic merge patch merges the field, and by which key.

@@ -4,15 +4,16 @@
 //! line; then a line per type, from number 2 on:
 //!
 //! ```text
-//! s  <Go name>  <scalar>
-//! m  <Go name>  <type of values>  a?
-//! l  <Go name>  <type of items>   set | map=<keys> | nothing
-//! e  <Go name>  <type of object>  <type of list>?  b?
-//! t  <Go name>  a?  <field>...
+//! s  <name>  <scalar>
+//! m  <name>  <type of values>  a?
+//! l  <name>  <type of items>   set | map=<keys> | nothing
+//! e  <name>  <type of object>  <type of list>?  b?
+//! t  <name>  a?  <field>...
 //! ```
 //!
-//! where `a` stands for atomic and `b` for "or a boolean". A field is `name:<type><presence>`, followed by
-//! words: `in=` the embedded struct, `merge=` or `replace=` with the merge key, `default=` a JSON value.
+//! where `a` stands for atomic and `b` for "or a boolean". A name is that of an OpenAPI definition, which ends
+//! in Go's name of the type, or Go's name alone. A field is `name:<type><presence>`, followed by words:
+//! `required=`, `retain=`, `in=` the embedded struct, `merge=` or `replace=` with the merge key, `default=` a JSON value.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,6 +21,9 @@ use concord_merge::strategic::PatchStrategy;
 use concord_schema::{Builder, Field, ListType, Presence, Scalar, Schema, Shape, TypeId};
 
 use super::{KEEP_EMPTY_LISTS, Key};
+
+/// What the names of all definitions begin with, and none of Go's.
+const DEFINITION: &str = "io.k8s.";
 
 /// The schemas by group, version and kind; `None` if the text is not as described.
 pub(super) fn read(text: &'static str) -> Option<HashMap<Key, Arc<Schema>>> {
@@ -53,8 +57,13 @@ impl Reader {
     /// Types refer to later ones, so each gets its place first.
     fn declare(&mut self, lines: &str) -> Option<()> {
         for line in lines.lines() {
-            let go = line.split('\t').nth(1)?;
-            self.ids.push(self.types.declare(go));
+            let name = line.split('\t').nth(1)?;
+            let definition = name.starts_with(DEFINITION).then_some(name);
+            let id = self.types.declare(definition.map_or(name, go_name));
+            if let Some(definition) = definition {
+                self.types.set_definition(id, definition);
+            }
+            self.ids.push(id);
         }
         Some(())
     }
@@ -94,6 +103,8 @@ impl Reader {
             let (word, value) = word.split_once('=')?;
             let name = (!value.is_empty()).then(|| self.types.name(value));
             field = match word {
+                "required" => field.required(),
+                "retain" => field.retaining_keys(),
                 "in" => field.embedded(name?),
                 "merge" => field.patch(PatchStrategy::Merge, name),
                 "replace" => field.patch(PatchStrategy::Replace, name),
@@ -103,6 +114,11 @@ impl Reader {
         }
         Some(field)
     }
+}
+
+/// `v1.PodSpec`, of `io.k8s.api.core.v1.PodSpec`.
+fn go_name(definition: &str) -> &str {
+    definition.rmatch_indices('.').nth(1).map_or(definition, |(at, _)| &definition[at + 1..])
 }
 
 fn presence(code: &str) -> Option<Presence> {
