@@ -47,12 +47,12 @@ pub(super) fn read<'a>(request: &PatchRequest<'_>, context: &Context) -> Result<
     }
     Ok(match request.patch_type {
         PatchType::Json => {
-            let body = decode_value(body, Limits::default()).map_err(undecodable)?;
+            let body = decode_value(body, Limits::default()).map_err(|error| undecodable(&error))?;
             let patch = JsonPatch::decode(&body).map_err(|error| refused(error.answer(), error.message()))?;
             Change::Json(patch, validation)
         }
         PatchType::Merge => {
-            let patch = object(body, validation, context).map_err(undecodable)?;
+            let patch = object(body, validation, context).map_err(|error| undecodable(&error))?;
             Change::Merge(patch?, validation)
         }
         PatchType::StrategicMerge => {
@@ -64,7 +64,7 @@ pub(super) fn read<'a>(request: &PatchRequest<'_>, context: &Context) -> Result<
     })
 }
 
-fn undecodable(error: DecodeError) -> Status {
+fn undecodable(error: &DecodeError) -> Status {
     Status::bad_request(format!("error decoding patch: {error}"))
 }
 
