@@ -116,7 +116,7 @@ impl Compiler<'_> {
         let presence = facts.presence.unwrap_or_else(|| presence(name, schema, required, is_struct));
         let mut field = format!("\t{name}:{}{presence}", ty.id);
         // The crate has metadata in every object and calls it required, which upstream does for few.
-        if facts.required || (required && name != "metadata") {
+        if facts.required.unwrap_or(required && name != "metadata") {
             field.push_str(" required=");
         }
         if let Some(embedded) = &facts.embedded {

@@ -16,6 +16,7 @@ struct Table(Rows);
 /// What the tables say.
 pub(crate) struct Facts {
     presence: Table,
+    required: Table,
     embedded: Table,
     merging: Table,
     /// Go's names by field.
@@ -35,7 +36,7 @@ pub(crate) struct Struct<'a> {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FieldFacts {
     pub(crate) presence: Option<char>,
-    pub(crate) required: bool,
+    pub(crate) required: Option<bool>,
     pub(crate) embedded: Option<String>,
     /// `set`, or `map=` with keys.
     pub(crate) list: Option<String>,
@@ -59,10 +60,11 @@ impl Facts {
             }
         }
         let presence = Table::parse(&read("presence.txt")?)?;
+        let required = Table::parse(&read("required.txt")?)?;
         let embedded = Table::parse(&read("embedded.txt")?)?;
         let merging = Table::parse(&read("merging.txt")?)?;
         let keys = merging.keys();
-        Ok(Self { presence, embedded, merging, go_types, keys })
+        Ok(Self { presence, required, embedded, merging, go_types, keys })
     }
 
     /// Whether some list tells its items apart by a field of this name.
@@ -75,10 +77,9 @@ impl Facts {
     }
 
     pub(crate) fn field(&self, structure: Struct<'_>, name: &str) -> FieldFacts {
-        let presence = listed(self.presence.get(structure), name);
         let mut facts = FieldFacts {
-            presence: presence.and_then(presence_code),
-            required: presence == Some("required"),
+            presence: listed(self.presence.get(structure), name).and_then(presence_code),
+            required: listed(self.required.get(structure), name).map(|word| word == "required"),
             embedded: listed(self.embedded.get(structure), name).map(str::to_owned),
             go_types: self.go_types(structure, name),
             ..FieldFacts::default()

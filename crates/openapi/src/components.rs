@@ -171,7 +171,7 @@ impl<'a> Components<'a> {
             }
             Shape::List { items, list_type } => {
                 let items = self.place(&place.at(*items), depth);
-                list(items, list_type)
+                list(&items, list_type)
             }
             // No type can be told, nor upstream tells one.
             Shape::Either { .. } => json!({}),
@@ -219,7 +219,7 @@ fn mark_atomic(mut schema: Value, atomic: bool) -> Value {
     schema
 }
 
-fn list(items: Value, list_type: &ListType) -> Value {
+fn list(items: &Value, list_type: &ListType) -> Value {
     let mut schema = json!({"type": "array", "items": items});
     let name = match list_type {
         ListType::Atomic => "atomic",

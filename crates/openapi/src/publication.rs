@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
     sync::{Arc, OnceLock},
 };
 
@@ -158,11 +157,8 @@ impl Leaf {
 impl Published {
     /// The hash is upstream's: SHA-512 in capital letters.
     fn new(bytes: Vec<u8>) -> Self {
-        let mut hash = String::with_capacity(128);
-        for byte in digest(&SHA512, &bytes).as_ref() {
-            // Writing to a string cannot fail.
-            let _ = write!(hash, "{byte:02X}");
-        }
+        let hash: String =
+            digest(&SHA512, &bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
         Self { bytes: bytes.into(), hash: hash.into() }
     }
 }
