@@ -34,7 +34,7 @@ async fn on_the_embedded_store() {
     let data = tempdir().expect("a directory");
     let server = Program::start(data.path()).await;
     server.ready(200).await;
-    all(&client(data.path()).await).await;
+    Box::pin(all(&client(data.path()).await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,7 +44,7 @@ async fn on_etcd() {
     let servers = format!("--etcd-servers={}", etcd.endpoints().join(","));
     let server = Program::start_with(data.path(), &[&servers]).await;
     server.ready(200).await;
-    all(&client(data.path()).await).await;
+    Box::pin(all(&client(data.path()).await)).await;
 }
 
 async fn all(client: &Client) {

@@ -1,5 +1,7 @@
 //! The program as its users meet it.
 
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
 mod discovery;
 mod kube_rs;
 mod kubectl;
