@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use concord_codec::{JSON_AND_YAML, MediaType, Offer};
 use concord_meta::GroupVersion;
 use concord_registry::Resource;
 use http::StatusCode;
@@ -15,8 +16,9 @@ use crate::{
     paths,
 };
 
-const DISCOVERED: &[&str] = &["application/json", "application/yaml"];
-const JSON: &[&str] = &["application/json"];
+/// The forms of discovery, and of what is told in one form only.
+const DISCOVERED: &Offer = JSON_AND_YAML;
+const JSON: &Offer = &[MediaType::Json];
 
 /// An OpenAPI document. The members stand in the order of their names, as in everything that is written here:
 /// equal documents have equal bytes.
@@ -93,7 +95,8 @@ impl Subject {
                 ("version".to_owned(), "getCodeVersion".to_owned(), schema)
             }
         };
-        let media_types = if let Self::ServerVersion = self { JSON } else { DISCOVERED };
+        let offer = if let Self::ServerVersion = self { JSON } else { DISCOVERED };
+        let media_types = offer.iter().map(ToString::to_string).collect();
         let operation = Operation {
             method: "get",
             id,

@@ -23,14 +23,14 @@ pub(crate) struct Operation {
 /// The body that a request has.
 pub(crate) struct Body {
     pub(crate) required: bool,
-    pub(crate) media_types: Vec<&'static str>,
+    pub(crate) media_types: Vec<String>,
     pub(crate) schema: Value,
 }
 
 /// What is answered when nothing fails.
 pub(crate) struct Answer {
     pub(crate) codes: &'static [StatusCode],
-    pub(crate) media_types: &'static [&'static str],
+    pub(crate) media_types: Vec<String>,
     pub(crate) schema: Value,
 }
 
@@ -106,7 +106,7 @@ impl Answer {
         let mut responses = BTreeMap::new();
         for code in self.codes {
             let mut response = described(*code);
-            response["content"] = content(self.media_types, &self.schema);
+            response["content"] = content(&self.media_types, &self.schema);
             responses.insert(code.as_u16().to_string(), response);
         }
         let refused = StatusCode::UNAUTHORIZED;
@@ -115,7 +115,7 @@ impl Answer {
     }
 }
 
-fn content(media_types: &[&str], schema: &Value) -> Value {
-    let types = media_types.iter().map(|media_type| ((*media_type).to_owned(), json!({"schema": schema})));
+fn content(media_types: &[String], schema: &Value) -> Value {
+    let types = media_types.iter().map(|media_type| (media_type.clone(), json!({"schema": schema})));
     Value::Object(types.collect())
 }

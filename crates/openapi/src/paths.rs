@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use concord_codec::MediaType;
 use concord_meta::GroupVersionKind;
 use concord_registry::{Backing, Resource, Subresource, SubresourceKind, Verb};
 use concord_schema::Schema;
@@ -14,11 +15,6 @@ use crate::{
     operation::{Answer, Body, Operation, PathItem},
     parameters::{DELETE, DELETE_COLLECTION, GET, LIST, PATCH, Parameter, WRITE, path},
 };
-
-const OBJECTS: &[&str] = &["application/json", "application/yaml"];
-const COLLECTIONS: &[&str] = &["application/json", "application/json;stream=watch", "application/yaml"];
-const TEXTS: &[&str] = &["application/json", "application/yaml", "text/plain"];
-const ANYTHING: &[&str] = &["*/*"];
 
 const READ: &[StatusCode] = &[StatusCode::OK];
 const WRITTEN: &[StatusCode] = &[StatusCode::OK, StatusCode::CREATED];
@@ -72,6 +68,18 @@ impl Describer<'_, '_> {
         }
     }
 
+    /// The forms that objects can have.
+    fn objects(&self) -> Vec<String> {
+        self.resource.offer().iter().map(ToString::to_string).collect()
+    }
+
+    /// The forms that collections and their watches can have.
+    fn collections(&self) -> Vec<String> {
+        let offer = self.resource.offer().iter();
+        let watches = offer.filter(|media_type| **media_type != MediaType::Yaml);
+        self.objects().into_iter().chain(watches.map(|of| format!("{of};stream=watch"))).collect()
+    }
+
     /// What the kind is called in the names of operations.
     fn subject(&self) -> String {
         let kind = names::camel(&self.resource.names.kind);
@@ -91,7 +99,8 @@ impl Describer<'_, '_> {
         let subject = self.subject();
         let mut operations = Vec::new();
         if self.resource.allows(Verb::DeleteCollection) {
-            let answer = Answer { codes: READ, media_types: OBJECTS, schema: self.components.meta("Status") };
+            let answer =
+                Answer { codes: READ, media_types: self.objects(), schema: self.components.meta("Status") };
             let mut operation = self.operation("deletecollection", &format!("Collection{subject}"), answer);
             operation.body = Some(self.delete_options());
             operations.push(operation);
@@ -102,7 +111,7 @@ impl Describer<'_, '_> {
         }
         if self.resource.allows(Verb::Create) {
             let schema = self.components.object(self.schema.as_deref());
-            let answer = Answer { codes: CREATED, media_types: OBJECTS, schema: schema.clone() };
+            let answer = Answer { codes: CREATED, media_types: self.objects(), schema: schema.clone() };
             let mut operation = self.operation("post", &subject, answer);
             operation.body = Some(whole(schema));
             operations.push(operation);
@@ -113,12 +122,12 @@ impl Describer<'_, '_> {
     fn list(&mut self) -> Answer {
         let kind = self.resource.version.with_kind(&self.resource.names.list_kind);
         let schema = self.components.list(self.schema.as_deref(), &kind);
-        Answer { codes: READ, media_types: COLLECTIONS, schema }
+        Answer { codes: READ, media_types: self.collections(), schema }
     }
 
     fn delete_options(&mut self) -> Body {
         let schema = self.components.meta("DeleteOptions");
-        Body { required: false, media_types: ANYTHING.to_vec(), schema }
+        Body { required: false, media_types: anything(), schema }
     }
 
     fn object(&mut self) -> PathItem {
@@ -131,7 +140,7 @@ impl Describer<'_, '_> {
                 Backing::Virtual(_) => false,
             };
             let schema = if returned { schema } else { self.components.meta("Status") };
-            let answer = Answer { codes: DELETED, media_types: OBJECTS, schema };
+            let answer = Answer { codes: DELETED, media_types: self.objects(), schema };
             let mut operation = self.operation("delete", &subject, answer);
             operation.body = Some(self.delete_options());
             operations.push(operation);
@@ -141,13 +150,15 @@ impl Describer<'_, '_> {
 
     /// What can be done to an object, or to a part of one, except to create or delete it.
     fn reads_and_writes(&mut self, verbs: &[Verb], subject: &str, schema: &Value) -> Vec<Operation> {
-        let answer = |codes| Answer { codes, media_types: OBJECTS, schema: schema.clone() };
+        let forms = self.objects();
+        let answer = |codes| Answer { codes, media_types: forms.clone(), schema: schema.clone() };
         let mut operations = Vec::new();
         if verbs.contains(&Verb::Get) {
             operations.push(self.operation("get", subject, answer(READ)));
         }
         if verbs.contains(&Verb::Patch) {
-            let media_types = self.resource.patch_types().iter().map(|patch| patch.as_str()).collect();
+            let media_types =
+                self.resource.patch_types().iter().map(|patch| patch.as_str().to_owned()).collect();
             let schema = self.components.meta("Patch");
             let mut operation = self.operation("patch", subject, answer(WRITTEN));
             operation.body = Some(Body { required: true, media_types, schema });
@@ -177,7 +188,8 @@ impl Describer<'_, '_> {
     fn watches(&mut self) -> Vec<PathItem> {
         let subject = self.subject();
         let event = self.components.meta("WatchEvent");
-        let answer = || Answer { codes: READ, media_types: COLLECTIONS, schema: event.clone() };
+        let forms = self.collections();
+        let answer = || Answer { codes: READ, media_types: forms.clone(), schema: event.clone() };
         let list = self.operation("watchlist", &format!("{subject}List"), answer());
         let one = self.operation("watch", &subject, answer());
         let mut items = vec![self.item("/watch", "", vec![list]), self.item("/watch", "/{name}", vec![one])];
@@ -203,7 +215,7 @@ impl Describer<'_, '_> {
         let schema = self.components.object(own.as_deref());
         let mut operations = self.reads_and_writes(&subresource.verbs, &subject, &schema);
         if subresource.verbs.contains(&Verb::Create) {
-            let answer = Answer { codes: CREATED, media_types: OBJECTS, schema: schema.clone() };
+            let answer = Answer { codes: CREATED, media_types: self.objects(), schema: schema.clone() };
             let mut operation = self.operation("post", &subject, answer);
             operation.body = Some(whole(schema));
             operations.push(operation);
@@ -216,7 +228,9 @@ impl Describer<'_, '_> {
     fn connection(&mut self, subresource: &Subresource, subject: &str, end: &str) -> Vec<PathItem> {
         let text = json!({"type": "string"});
         if subresource.kind == self.resource.kind() {
-            let answer = Answer { codes: READ, media_types: TEXTS, schema: text };
+            let mut media_types = self.objects();
+            media_types.push("text/plain".to_owned());
+            let answer = Answer { codes: READ, media_types, schema: text };
             return vec![self.item("", end, vec![self.operation("get", subject, answer)])];
         }
         let proxy = subresource.name == "proxy";
@@ -228,7 +242,7 @@ impl Describer<'_, '_> {
                 action: Some(("connect", subresource.kind.clone())),
                 parameters: Vec::new(),
                 body: None,
-                answer: Answer { codes: READ, media_types: ANYTHING, schema: text.clone() },
+                answer: Answer { codes: READ, media_types: anything(), schema: text.clone() },
             };
             methods.iter().map(operation).collect()
         };
@@ -249,8 +263,12 @@ fn concern(operations: &mut [Operation], kind: &GroupVersionKind) {
     }
 }
 
+fn anything() -> Vec<String> {
+    vec!["*/*".to_owned()]
+}
+
 fn whole(schema: Value) -> Body {
-    Body { required: true, media_types: ANYTHING.to_vec(), schema }
+    Body { required: true, media_types: anything(), schema }
 }
 
 fn add_path_parameters(operation: &mut Operation, of: &str) {

@@ -1,8 +1,8 @@
 //! The documents about the built-in APIs, compared with those of upstream.
 //!
 //! Left out of the comparison, because the data is not there yet: descriptions, defaults, enums and unions; the
-//! media types that are not served; the query parameters of connections and logs, whose options are no kinds here.
-//! `x-kubernetes-list-type: atomic` is told of every such list, while upstream is silent about some: it means the same.
+//! CBOR forms, and protobuf for discovery, which are not served; the query parameters of connections and logs, whose
+//! options are no kinds here. `x-kubernetes-list-type: atomic` is told of every such list, while upstream is silent about some: it means the same.
 //! `x-kubernetes-map-type: granular`, which upstream says of two fields, is nothing that schemas know. A deleted
 //! Namespace is answered with the object, as upstream does without telling.
 
@@ -83,12 +83,12 @@ fn parameters(value: &Value, open: bool) -> Vec<Value> {
     .collect()
 }
 
-/// The schemas of a content, of all its media types together.
-fn content(value: &Value) -> Value {
-    let types = value["content"].as_object();
-    types
-        .and_then(|types| types.values().next())
-        .map_or(Value::Null, |media_type| media_type["schema"].clone())
+/// The schema of each media type, without CBOR and, for discovery, protobuf, which are not served.
+fn content(value: &Value, discovery: bool) -> Value {
+    let types = value["content"].as_object().into_iter().flatten();
+    let unserved = |name: &str| discovery && name == "application/vnd.kubernetes.protobuf";
+    let served = types.filter(|(name, _)| !name.contains("cbor") && !unserved(name));
+    served.map(|(name, of)| (name.clone(), of["schema"].clone())).collect::<Map<_, _>>().into()
 }
 
 /// What is compared of a path.
@@ -101,10 +101,11 @@ fn path_item(path: &str, item: &Value) -> Value {
         if name == "parameters" {
             continue;
         }
+        let discovery = operation.get("x-kubernetes-action").is_none();
         let responses = operation["responses"].as_object().into_iter().flatten();
         let responses = responses.filter(|_| !(untold && name == "delete"));
         let responses: BTreeMap<_, _> = responses
-            .map(|(code, response)| (code, json!([response["description"], content(response)])))
+            .map(|(code, response)| (code, json!([response["description"], content(response, discovery)])))
             .collect();
         let body = &operation["requestBody"];
         read.insert(
@@ -115,7 +116,7 @@ fn path_item(path: &str, item: &Value) -> Value {
                 "action": operation["x-kubernetes-action"],
                 "kind": operation["x-kubernetes-group-version-kind"],
                 "parameters": parameters(&operation["parameters"], open),
-                "body": [body["required"], content(body)],
+                "body": [body["required"], content(body, discovery)],
                 "responses": responses,
             }),
         );
