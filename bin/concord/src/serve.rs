@@ -155,7 +155,8 @@ fn open_pki(options: &SecureServingOptions, data_dir: &Path) -> anyhow::Result<P
     if let (Some(certificate), Some(key)) = (&options.tls_cert_file, &options.tls_private_key_file) {
         let identity = load_identity(certificate, key)?;
         // The file may hold the chain that clients are to trust.
-        admin.ca.push_str(&fs::read_to_string(certificate).unwrap_or_default());
+        let chain = fs::read_to_string(certificate);
+        admin.ca.push_str(&chain.with_context(|| format!("cannot read {}", certificate.display()))?);
         return Ok(Pki { identity, admin, client_ca });
     }
     let mut names = ServingNames::loopback().with_ip(options.bind_address);

@@ -197,3 +197,24 @@ fn scaling() -> Option<Scaling> {
         schema: schema("autoscaling", "v1", "Scale")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use concord_registry::Resources as _;
+
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_catalog_is_left_out() {
+        let everything = RuntimeConfig::parse(&["api/all=true"]).expect("good");
+        let set = api_set(&Settings { runtime_config: everything, ..Settings::default() });
+        for facts in Catalog::v1_36().versions().flat_map(|version| &version.resources) {
+            let version = GroupVersion::new(facts.group, facts.version);
+            let resource = set.find(&version, facts.plural).expect(facts.plural);
+            assert!(resource.schema().is_some(), "{version} {} has no schema", facts.plural);
+            let made: Vec<&str> = resource.subresources.iter().map(|sub| sub.name.as_str()).collect();
+            let listed: Vec<&str> = facts.subresources.iter().map(|sub| sub.name).collect();
+            assert_eq!(made, listed, "{version} {}", facts.plural);
+        }
+    }
+}

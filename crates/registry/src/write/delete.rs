@@ -191,7 +191,7 @@ impl Deletion<'_> {
             Some(asked) => {
                 let mut marked = object.clone();
                 let ends = is.deletion_timestamp().unwrap_or(self.context.now);
-                let sooner = Time { unix: ends.unix - (current - asked) };
+                let sooner = Time { unix: ends.unix.saturating_sub(current.saturating_sub(asked)) };
                 let metadata = metadata_mut(&mut marked);
                 metadata.insert("deletionTimestamp".to_owned(), sooner.to_string().into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), asked.into());
@@ -209,7 +209,7 @@ impl Deletion<'_> {
         if first {
             metadata.insert("deletionTimestamp".to_owned(), ends.to_string().into());
             if generation > 0 {
-                metadata.insert("generation".to_owned(), (generation + 1).into());
+                metadata.insert("generation".to_owned(), generation.saturating_add(1).into());
             }
         }
         metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
