@@ -1,0 +1,1 @@
+//! The Common Expression Language with the libraries and cost limits of Kubernetes.

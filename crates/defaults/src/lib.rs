@@ -1,0 +1,1 @@
+//! What built-in kinds have where a client says nothing.

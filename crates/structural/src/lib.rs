@@ -1,0 +1,1 @@
+//! Structural schemas of custom resources: checked, compiled, and applied to objects.

@@ -1,0 +1,1 @@
+//! What is wrong with an object of a built-in kind.
