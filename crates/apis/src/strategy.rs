@@ -3,6 +3,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use concord_builtins::{
     NameRule as Rule, Propagation, ResourceFacts, SelectableField, StatusOnCreate, StrategyFacts,
 };
+use concord_defaults::Defaults;
 use concord_merge::{
     apply::ResetFields,
     fields::{FieldSet, Path},
@@ -30,6 +31,8 @@ pub(crate) struct BuiltinStrategy {
     approval: Reset,
     /// The names of all fields to select by; empty if only those that every kind has.
     known: Vec<&'static str>,
+    /// By API version: the defaults of those that have any.
+    defaults: Vec<(String, Defaults)>,
     hooks: Hooks,
 }
 
@@ -101,6 +104,10 @@ impl BuiltinStrategy {
             status: Reset::new(facts, Some("status"), versions),
             approval: Reset::new(facts, Some("approval"), versions),
             known,
+            defaults: versions
+                .iter()
+                .filter_map(|version| Some((version.clone(), concord_defaults::of(version, facts.kind)?)))
+                .collect(),
             hooks: hooks(facts.group, facts.plural),
             facts: strategy,
         }
@@ -160,7 +167,10 @@ impl Strategy for BuiltinStrategy {
         }
     }
 
-    fn default(&self, _api_version: &str, object: &mut Object) {
+    fn default(&self, api_version: &str, object: &mut Object) {
+        if let Some((_, defaults)) = self.defaults.iter().find(|(version, _)| version == api_version) {
+            defaults.apply(object);
+        }
         if let Some(default) = self.hooks.default {
             default(object);
         }

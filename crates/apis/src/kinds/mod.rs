@@ -12,7 +12,7 @@ use concord_registry::{Context, Object, Part};
 /// What one kind does.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
-    /// Fills in what clients may leave out.
+    /// After the defaults: what is never stored as a client says it.
     pub(crate) default: Option<fn(&mut Object)>,
     /// After the common preparation of a create.
     pub(crate) create: Option<fn(&Context, &mut Object)>,

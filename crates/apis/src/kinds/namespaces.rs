@@ -9,7 +9,6 @@ const FINALIZER: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) const HOOKS: Hooks = Hooks {
-    default: Some(label),
     create: Some(create),
     update: Some(update),
     is_held: Some(is_held),
@@ -36,7 +35,7 @@ fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
     label(new);
 }
 
-/// A default, so that who writes the namespace owns the label; and again once a name has been generated.
+/// A default too, so that who writes the namespace owns the label; and again here once a name has been generated.
 fn label(object: &mut Object) {
     let name = metadata(object).name().to_owned();
     if name.is_empty() {

@@ -6,10 +6,8 @@ use super::{Hooks, member};
 
 pub(super) const HOOKS: Hooks = Hooks { default: Some(default), ..Hooks::NONE };
 
-/// Secrets are opaque unless they say otherwise, and what is given as plain text becomes data: `stringData` is only
-/// ever written.
+/// What is given as plain text becomes data: `stringData` is only ever written.
 fn default(object: &mut Object) {
-    object.entry("type").or_insert_with(|| "Opaque".into());
     let Some(Value::Object(texts)) = object.remove("stringData") else { return };
     let data = member(object, "data");
     for (name, text) in texts {
