@@ -29,13 +29,14 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "server",
         &["concord-endpoints", "concord-openapi", "concord-pki", "concord-registry", "concord-server"],
     ),
-    ("parts", &["concord-apis", "concord-builtins", "concord-controllers"]),
+    ("parts", &["concord-apis", "concord-builtins", "concord-controllers", "concord-serviceaccounts"]),
     ("program", &["concord", "concord-bench"]),
     // Tools and test support see everything and are seen by tests only.
     (
         "tools",
         &[
             "concord-codegen",
+            "concord-differential",
             "concord-faultfs",
             "concord-logbench",
             "concord-robustness",

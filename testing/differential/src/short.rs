@@ -1,0 +1,69 @@
+//! An answer in a few lines that a person reads.
+
+use serde_json::Value;
+
+use crate::{expand::Variables, mask, wire::Answer};
+
+/// How much of an answer that is not a Status is written down.
+const LONGEST_TEXT: usize = 300;
+
+/// Code and reason; the message; the details; what clients are warned of. Of answers that are no failure only the
+/// code and the warnings.
+pub fn short(answer: &Answer, variables: &Variables) -> String {
+    if answer.code == 0 {
+        return "closed".to_owned();
+    }
+    let mut lines = vec![answer.code.to_string()];
+    let warnings = answer.headers.iter().filter(|(name, _)| name == "warning");
+    let warnings: Vec<String> = warnings.map(|(_, value)| format!("warning: {value}")).collect();
+    match status(answer) {
+        Some(status) => {
+            if let Some(reason) = status["reason"].as_str() {
+                lines[0] = format!("{} {reason}", answer.code);
+            }
+            lines.push(one_line(status["message"].as_str().unwrap_or_default()));
+            let details = &status["details"];
+            if details.as_object().is_some_and(|details| !details.is_empty()) {
+                lines.push(details.to_string());
+            }
+        }
+        None if answer.code >= 300 => {
+            let text: String = String::from_utf8_lossy(&answer.body).chars().take(LONGEST_TEXT).collect();
+            lines.push(one_line(&text));
+        }
+        None => {}
+    }
+    lines.extend(warnings);
+    lines.retain(|line| !line.is_empty());
+    mask::text(&lines.join("\n"), variables)
+}
+
+/// The failure that an answer tells of.
+fn status(answer: &Answer) -> Option<Value> {
+    let value: Value = serde_json::from_slice(&answer.body).ok()?;
+    (value["kind"] == "Status" && value["status"] == "Failure").then_some(value)
+}
+
+fn one_line(text: &str) -> String {
+    text.trim_end().replace('\n', "\\n").replace('\r', "\\r")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(code: u16, body: &str) -> String {
+        let headers = vec![("warning".to_owned(), "299 - \"w\"".to_owned())];
+        let answer = Answer { code, headers, body: body.into(), interim: Vec::new() };
+        short(&answer, &Variables::default())
+    }
+
+    #[test]
+    fn an_answer_is_a_few_lines() {
+        let status = r#"{"kind":"Status","status":"Failure","message":"a\nb","reason":"Invalid","details":{"name":"x"}}"#;
+        assert_eq!(answer(422, status), "422 Invalid\na\\nb\n{\"name\":\"x\"}\nwarning: 299 - \"w\"");
+        assert_eq!(answer(200, "{}"), "200\nwarning: 299 - \"w\"");
+        assert_eq!(answer(404, "404 page not found\n"), "404\n404 page not found\nwarning: 299 - \"w\"");
+        assert_eq!(answer(0, ""), "closed");
+    }
+}
