@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use concord_meta::GroupVersionKind;
 use serde_json::Value;
 
@@ -66,11 +68,6 @@ impl From<UpdaterError> for ApplyError {
     }
 }
 
-/// Why ownership could not be tracked through an update. The write itself is not refused for it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UpdateError(String);
-
 /// An apply patch.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplyRequest<'a> {
@@ -125,36 +122,34 @@ impl<V: Versions> FieldManager<V> {
     /// If ownership cannot be computed the live object's record is kept, so that a broken conversion webhook
     /// does not lose it.
     pub fn update(&self, live: Option<&Value>, new: Value, manager: &str, now: Time) -> Value {
-        match self.try_update(live, &new, manager, now) {
-            Ok(object) => object,
-            Err(_) => {
-                let mut object = new;
-                let entries = live.map(object::managed_fields).filter(|entries| !entries.is_null());
-                object::set_managed_fields(&mut object, entries.cloned());
-                object
-            }
-        }
+        let entries = self.entries_of_update(live, &new, manager, now).unwrap_or_else(|_| {
+            live.map(object::managed_fields).filter(|entries| !entries.is_null()).cloned()
+        });
+        let mut object = new;
+        object::set_managed_fields(&mut object, entries);
+        object
     }
 
-    /// As [`FieldManager::update`], with the reason if ownership cannot be computed.
-    pub fn try_update(
+    fn entries_of_update(
         &self,
         live: Option<&Value>,
         new: &Value,
         manager: &str,
         now: Time,
-    ) -> Result<Value, UpdateError> {
+    ) -> Result<Option<Value>, String> {
         let mut managed = self.managed_of(live, new);
-        let mut object = object::without_managed_fields(new.clone());
         // An object that was stored without managers is not tracked until somebody applies to it.
         let is_untracked =
             managed.managers.is_empty() && live.is_some_and(|live| !object::text(live, "uid").is_empty());
         if !is_untracked {
-            let live = object::without_managed_fields(live.cloned().unwrap_or_else(|| self.versions.empty()));
-            self.track_update(&live, &object, &mut managed, manager, now).map_err(UpdateError)?;
+            let new = object::cow_without_managed_fields(new);
+            let live = match live {
+                Some(live) => object::cow_without_managed_fields(live),
+                None => Cow::Owned(self.versions.empty()),
+            };
+            self.track_update(&live, &new, &mut managed, manager, now)?;
         }
-        object::set_managed_fields(&mut object, managed.encode());
-        Ok(object)
+        Ok(managed.encode())
     }
 
     /// The managers before an update. Clients may set managedFields, or reset them with `[]` or `[{}]`; one that
@@ -256,7 +251,7 @@ impl<V: Versions> FieldManager<V> {
             }
         }
         managed.managers.retain(|_, owned| !owned.fields.is_empty());
-        Ok((changed.unwrap_or(live.object), managed))
+        Ok((changed.unwrap_or_else(|| live.object.into_owned()), managed))
     }
 
     fn api_version(&self) -> String {
@@ -267,13 +262,13 @@ impl<V: Versions> FieldManager<V> {
         Updater { versions: &self.versions, reset_fields: &self.reset_fields, api_version }
     }
 
-    pub(super) fn typed(
+    pub(super) fn typed<'a>(
         &self,
         what: &str,
         to: &str,
-        object: &Value,
+        object: &'a Value,
         duplicates: Duplicates,
-    ) -> Result<Typed<V::Type>, String> {
+    ) -> Result<Typed<'a, V::Type>, String> {
         self.typed_object(object, duplicates).map_err(|why| {
             let (namespace, name) = (object::text(object, "namespace"), object::text(object, "name"));
             let (kind, space) = (kind_of(object), if to.is_empty() { "" } else { " " });
@@ -281,12 +276,12 @@ impl<V: Versions> FieldManager<V> {
         })
     }
 
-    fn typed_object(
+    fn typed_object<'a>(
         &self,
-        object: &Value,
+        object: &'a Value,
         duplicates: Duplicates,
-    ) -> Result<Typed<V::Type>, versions::TypeError> {
-        versions::typed(&self.versions, object.clone(), &self.api_version(), duplicates)
+    ) -> Result<Typed<'a, V::Type>, versions::TypeError> {
+        versions::typed(&self.versions, Cow::Borrowed(object), &self.api_version(), duplicates)
     }
 
     fn manager_id(&self, manager: &str, operation: Operation) -> ManagerId {

@@ -18,7 +18,7 @@ mod user_agent;
 mod versions;
 
 pub use conflict::{Conflict, ConflictCause, Conflicts};
-pub use field_manager::{ApplyError, ApplyRequest, FieldManager, UpdateError};
+pub use field_manager::{ApplyError, ApplyRequest, FieldManager};
 pub use filter::ResetFields;
 pub use managed::{Managed, ManagedFieldsError, ManagerId, Operation, Owned};
 pub use scale::ScalePaths;

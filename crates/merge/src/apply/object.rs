@@ -1,5 +1,7 @@
 //! The few fields of metadata that ownership needs.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 pub(super) fn metadata<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
@@ -17,6 +19,14 @@ pub(super) fn managed_fields(object: &Value) -> &Value {
 pub(super) fn without_managed_fields(mut object: Value) -> Value {
     set_managed_fields(&mut object, None);
     object
+}
+
+/// The same without a copy of an object that has none.
+pub(super) fn cow_without_managed_fields(object: &Value) -> Cow<'_, Value> {
+    match metadata(object, "managedFields") {
+        None => Cow::Borrowed(object),
+        Some(_) => Cow::Owned(without_managed_fields(object.clone())),
+    }
 }
 
 /// Sets or removes managedFields. An object without metadata gets some only if there is something to set.

@@ -1,6 +1,6 @@
 //! The core of field ownership: what an update takes, and what an apply merges, prunes and conflicts with.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 
@@ -40,8 +40,8 @@ impl<V: Versions> Updater<'_, V> {
     /// Takes what changed from its owners, and returns it.
     pub(super) fn update(
         &self,
-        live: &Typed<V::Type>,
-        new: &Typed<V::Type>,
+        live: &Typed<'_, V::Type>,
+        new: &Typed<'_, V::Type>,
         managed: &mut Managed,
     ) -> Result<FieldSet> {
         self.reconcile(live, managed)?;
@@ -53,8 +53,8 @@ impl<V: Versions> Updater<'_, V> {
     /// object, or `None` if it did not change.
     pub(super) fn apply(
         &self,
-        live: &Typed<V::Type>,
-        config: &Typed<V::Type>,
+        live: &Typed<'_, V::Type>,
+        config: &Typed<'_, V::Type>,
         managed: &mut Managed,
         manager: &ManagerId,
         force: bool,
@@ -68,16 +68,16 @@ impl<V: Versions> Updater<'_, V> {
         if let (Some(owned), Some(last)) = (managed.managers.get_mut(manager), &last) {
             owned.time = last.time;
         }
-        let mut new = Typed { object: merged, ty: live.ty.clone() };
+        let mut new = Typed { object: Cow::Owned(merged), ty: live.ty.clone() };
         if let Some(last) = last.filter(|last| !last.fields.is_empty()) {
             new = self.prune(new, managed, &last).map_err(|why| failed("prune fields")(&why))?;
         }
         self.settle(live, &new, managed, Some(manager), force)?;
-        Ok((!crate::values::equal(&live.object, &new.object)).then_some(new.object))
+        Ok((!crate::values::equal(&live.object, &new.object)).then(|| new.object.into_owned()))
     }
 
     /// Brings every manager's set under today's schema, and forgets managers of versions that are gone.
-    fn reconcile(&self, live: &Typed<V::Type>, managed: &mut Managed) -> Result<()> {
+    fn reconcile(&self, live: &Typed<'_, V::Type>, managed: &mut Managed) -> Result<()> {
         let mut types: BTreeMap<String, Option<V::Type>> = BTreeMap::new();
         for version in managed.managers.values().map(|owned| &owned.api_version) {
             if !types.contains_key(version) {
@@ -94,7 +94,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(())
     }
 
-    fn type_at(&self, live: &Typed<V::Type>, version: &str) -> Result<Option<V::Type>> {
+    fn type_at(&self, live: &Typed<'_, V::Type>, version: &str) -> Result<Option<V::Type>> {
         match versions::convert(self.versions, live, version) {
             Ok(typed) => Ok(Some(typed.ty)),
             Err(error) if error.is_missing_version() => Ok(None),
@@ -107,8 +107,8 @@ impl<V: Versions> Updater<'_, V> {
     /// the request.
     fn settle(
         &self,
-        old: &Typed<V::Type>,
-        new: &Typed<V::Type>,
+        old: &Typed<'_, V::Type>,
+        new: &Typed<'_, V::Type>,
         managed: &mut Managed,
         applier: Option<&ManagerId>,
         force: bool,
@@ -140,8 +140,8 @@ impl<V: Versions> Updater<'_, V> {
 
     fn compare(
         &self,
-        old: &Typed<V::Type>,
-        new: &Typed<V::Type>,
+        old: &Typed<'_, V::Type>,
+        new: &Typed<'_, V::Type>,
         version: &str,
     ) -> std::result::Result<Comparison, TypeError> {
         let old = versions::convert(self.versions, old, version)?;
@@ -153,10 +153,10 @@ impl<V: Versions> Updater<'_, V> {
     /// Removes what the manager applied last time, does not apply now, and nobody else owns.
     fn prune(
         &self,
-        merged: Typed<V::Type>,
+        merged: Typed<'static, V::Type>,
         managed: &Managed,
         last: &Owned,
-    ) -> std::result::Result<Typed<V::Type>, TypeError> {
+    ) -> std::result::Result<Typed<'static, V::Type>, TypeError> {
         let at_last = match versions::convert(self.versions, &merged, &last.api_version) {
             Err(error) if error.is_missing_version() => return Ok(merged),
             other => other?,
@@ -167,18 +167,20 @@ impl<V: Versions> Updater<'_, V> {
         let pruned = versions::convert(self.versions, &pruned, &last.api_version)?;
         // Only what the manager itself had applied goes; the rest had no owner and stays.
         let gone = named_set(&at_last).difference(&named_set(&pruned)).intersection(&last_fields);
-        versions::convert(self.versions, &cut(&at_last, &gone), self.api_version)
+        let kept = cut(&at_last, &gone);
+        let kept_here = versions::convert(self.versions, &kept, self.api_version)?;
+        Ok(kept_here.into_owned())
     }
 
     /// Puts back what some manager owns, in each manager's version. The version of the pruned object goes first:
     /// conversion to the others may need what was pruned.
     fn add_back_owned(
         &self,
-        merged: &Typed<V::Type>,
-        mut pruned: Typed<V::Type>,
+        merged: &Typed<'_, V::Type>,
+        mut pruned: Typed<'static, V::Type>,
         managed: &Managed,
         first: &str,
-    ) -> std::result::Result<Typed<V::Type>, TypeError> {
+    ) -> std::result::Result<Typed<'static, V::Type>, TypeError> {
         let mut owned_at: BTreeMap<&str, FieldSet> = BTreeMap::new();
         for owned in managed.managers.values() {
             let all = owned_at.entry(&owned.api_version).or_default();
@@ -199,12 +201,12 @@ impl<V: Versions> Updater<'_, V> {
     }
 }
 
-fn named_set<T: crate::typed::Type>(typed: &Typed<T>) -> FieldSet {
+fn named_set<T: crate::typed::Type>(typed: &Typed<'_, T>) -> FieldSet {
     with_named_fields(&set_of(&typed.object, &typed.ty), &typed.ty)
 }
 
-fn cut<T: crate::typed::Type>(typed: &Typed<T>, set: &FieldSet) -> Typed<T> {
+fn cut<T: crate::typed::Type>(typed: &Typed<'_, T>, set: &FieldSet) -> Typed<'static, T> {
     let object =
         remove(&typed.object, set, &typed.ty).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-    Typed { object, ty: typed.ty.clone() }
+    Typed { object: Cow::Owned(object), ty: typed.ty.clone() }
 }

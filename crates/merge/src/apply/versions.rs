@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::typed::{Duplicates, Type, ValidationErrors, validate};
@@ -32,19 +34,24 @@ pub enum ConvertError {
     Failed(String),
 }
 
-/// An object with its type.
-#[derive(Clone)]
-pub(super) struct Typed<T> {
-    pub(super) object: Value,
+/// An object with its type. Most are somebody else's, and large: they are borrowed as long as nothing changes.
+pub(super) struct Typed<'a, T> {
+    pub(super) object: Cow<'a, Value>,
     pub(super) ty: T,
 }
 
-pub(super) fn typed<V: Versions>(
+impl<T> Typed<'_, T> {
+    pub(super) fn into_owned(self) -> Typed<'static, T> {
+        Typed { object: Cow::Owned(self.object.into_owned()), ty: self.ty }
+    }
+}
+
+pub(super) fn typed<'a, V: Versions>(
     versions: &V,
-    object: Value,
+    object: Cow<'a, Value>,
     api_version: &str,
     duplicates: Duplicates,
-) -> Result<Typed<V::Type>, TypeError> {
+) -> Result<Typed<'a, V::Type>, TypeError> {
     let ty = versions.type_of(api_version).ok_or(ConvertError::MissingVersion)?;
     validate(&object, &ty, duplicates)?;
     Ok(Typed { object, ty })
@@ -65,14 +72,14 @@ impl TypeError {
 }
 
 /// The object in a version; unchanged if it has that version already.
-pub(super) fn convert<V: Versions>(
+pub(super) fn convert<'a, V: Versions>(
     versions: &V,
-    from: &Typed<V::Type>,
+    from: &'a Typed<'_, V::Type>,
     api_version: &str,
-) -> Result<Typed<V::Type>, TypeError> {
+) -> Result<Typed<'a, V::Type>, TypeError> {
     if from.object.get("apiVersion").and_then(Value::as_str) == Some(api_version) {
-        return Ok(from.clone());
+        return Ok(Typed { object: Cow::Borrowed(&from.object), ty: from.ty.clone() });
     }
     let object = versions.convert(&from.object, api_version)?;
-    typed(versions, object, api_version, Duplicates::Allowed)
+    typed(versions, Cow::Owned(object), api_version, Duplicates::Allowed)
 }

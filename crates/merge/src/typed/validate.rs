@@ -40,21 +40,24 @@ fn boxed(value: &Value) -> String {
 }
 
 fn walk_scalar(value: &Value, scalar: Scalar) -> ValidationErrors {
-    let (fits, message) = match scalar {
-        Scalar::Numeric => {
-            (value.is_number(), format!("expected numeric (int or float), got {}", go::type_name(value)))
-        }
-        Scalar::String => {
-            let printed = format!("&value.valueUnstructured{{Value:{}}}", go::syntax(value));
-            (value.is_string(), format!("expected string, got {printed}"))
-        }
-        Scalar::Boolean => (value.is_boolean(), format!("expected boolean, got {}", boxed(value))),
-        Scalar::Untyped => {
-            let fits = !value.is_object() && !value.is_array();
-            (fits, format!("expected any scalar, got {}", boxed(value)))
-        }
+    let fits = match scalar {
+        Scalar::Numeric => value.is_number(),
+        Scalar::String => value.is_string(),
+        Scalar::Boolean => value.is_boolean(),
+        Scalar::Untyped => !value.is_object() && !value.is_array(),
     };
-    if fits { ValidationErrors::default() } else { ValidationErrors::one(message) }
+    if fits { ValidationErrors::default() } else { ValidationErrors::one(misfit(value, scalar)) }
+}
+
+fn misfit(value: &Value, scalar: Scalar) -> String {
+    match scalar {
+        Scalar::Numeric => format!("expected numeric (int or float), got {}", go::type_name(value)),
+        Scalar::String => {
+            format!("expected string, got &value.valueUnstructured{{Value:{}}}", go::syntax(value))
+        }
+        Scalar::Boolean => format!("expected boolean, got {}", boxed(value)),
+        Scalar::Untyped => format!("expected any scalar, got {}", boxed(value)),
+    }
 }
 
 fn walk_map<T: Type>(fields: &Map<String, Value>, ty: &T, duplicates: Duplicates) -> ValidationErrors {
