@@ -12,6 +12,8 @@ mod fact;
 mod fields;
 #[path = "build/kinds.rs"]
 mod kinds;
+#[path = "build/past.rs"]
+mod past;
 
 use std::{env, error::Error, fs, path::Path};
 
@@ -22,7 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=facts");
     let facts = Facts::read(Path::new("facts"))?;
-    let text = compile::compile(kinds::kinds(), &facts)?;
+    let mut kinds = kinds::kinds();
+    past::add(&mut kinds)?;
+    let text = compile::compile(kinds, &facts)?;
     let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     fs::write(Path::new(&out).join("schemas.txt"), text)?;
     Ok(())

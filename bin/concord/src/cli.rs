@@ -88,8 +88,12 @@ pub(crate) struct AuthenticationOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "APIs")]
 pub(crate) struct ApiOptions {
-    /// Group versions to turn on or off, separated by commas: api/all=true, api/beta=true,
-    /// internal.apiserver.k8s.io/v1alpha1=true.
+    /// The release of Kubernetes whose APIs are served, such as 1.33 or kube=1.33. Default: the newest.
+    #[arg(long, value_name = "RELEASE", value_delimiter = ',')]
+    pub(crate) emulated_version: Vec<String>,
+    /// APIs to turn on or off, separated by commas: api/all=true, api/beta=true, api/alpha=true, api/ga=false,
+    /// internal.apiserver.k8s.io/v1alpha1=true, resource.k8s.io/v1beta2/deviceclasses=true. What names a resource
+    /// counts most, then what names its version.
     #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
     pub(crate) runtime_config: Vec<String>,
     /// The addresses that Services get.

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use concord_apis::RuntimeConfig;
+use concord_apis::{Release, RuntimeConfig};
 use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
 use concord_endpoints::Apis;
 use concord_openapi::OpenApi;
@@ -16,23 +16,22 @@ use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
 use concord_store::Store;
 
-use crate::{
-    cli::{ApiOptions, ServeOptions},
-    version,
-};
+use crate::cli::{ApiOptions, ServeOptions};
 
 /// What a server is made of besides its connections.
 pub(crate) struct Parts {
     pub(crate) apis: Arc<Apis>,
     pub(crate) registry: Arc<Registry>,
+    release: Release,
     range: IpRange,
     advertise_address: IpAddr,
 }
 
 impl Parts {
-    /// The APIs that the options ask for, on this store.
+    /// The APIs of a release that the options ask for, on this store.
     pub(crate) fn new(
         options: &ServeOptions,
+        release: Release,
         store: Arc<dyn Store>,
         replica: &Arc<Replica>,
         metrics: Arc<Metrics>,
@@ -41,6 +40,7 @@ impl Parts {
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
         let set = concord_apis::api_set(&concord_apis::Settings {
+            release,
             runtime_config: RuntimeConfig::parse(&options.apis.runtime_config).context("--runtime-config")?,
             prefix: crate::engine::key_prefix(&options.etcd),
             event_ttl: options.apis.event_ttl,
@@ -56,13 +56,13 @@ impl Parts {
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
         let settings = concord_endpoints::Settings { server_address, metrics };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
-        Ok(Self { apis, registry, range, advertise_address })
+        Ok(Self { apis, registry, release, range, advertise_address })
     }
 
     /// What answers requests: for objects, and for the documents about them.
     pub(crate) fn handler(&self) -> Arc<dyn Handler> {
         let apis = self.apis.clone();
-        let openapi = OpenApi::new(move || apis.set(), &version::release());
+        let openapi = OpenApi::new(move || apis.set(), &self.release.to_string());
         Arc::new(Served { apis: self.apis.clone(), openapi })
     }
 

@@ -7,6 +7,7 @@ mod cli;
 mod compose;
 mod config_file;
 mod duration;
+mod emulation;
 mod engine;
 mod host;
 mod kubeconfig;

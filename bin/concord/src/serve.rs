@@ -27,6 +27,7 @@ use tokio::{
 use crate::{
     cli::{AuthenticationOptions, SecureServingOptions, ServeOptions},
     compose::Parts,
+    emulation,
     engine::Engine,
     host, kubeconfig, logging, say, version,
 };
@@ -42,6 +43,7 @@ pub(crate) fn run(options: ServeOptions) -> anyhow::Result<()> {
 }
 
 async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Result<()> {
+    let release = emulation::emulated(&options.apis.emulated_version).context("--emulated-version")?;
     let data_dir = host::data_dir(&options.data)?;
     host::make_private(&data_dir)?;
     // The store comes first: its lock keeps a second server away from the certificates, too.
@@ -49,7 +51,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let Pki { identity, admin, client_ca } = open_pki(&options.serving, &data_dir)?;
     let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), Vec::new()));
     let metrics = Arc::new(Metrics::default());
-    let parts = Parts::new(&options, engine.store(), &replica, metrics.clone())?;
+    let parts = Parts::new(&options, release, engine.store(), &replica, metrics.clone())?;
     let config = Config {
         authentication: authentication(&options.authentication, client_ca)?,
         requests: RequestLimits {
@@ -68,7 +70,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             grace: options.shutdown.shutdown_grace_period,
         },
         health: health_checks(log_check, engine.store(), replica.clone()),
-        ..Config::new(identity, version::info())
+        ..Config::new(identity, version::info(release))
     };
     let server = config.complete()?.listen().await?;
     let controllers = parts.controllers(server.local_addr().port(), engine.is_shared())?;

@@ -1,6 +1,9 @@
 //! What this program is.
 
+use concord_apis::Release;
 use concord_server::Version;
+
+use crate::emulation;
 
 /// The version of the program.
 pub(crate) const CONCORD: &str = env!("CARGO_PKG_VERSION");
@@ -8,20 +11,17 @@ pub(crate) const CONCORD: &str = env!("CARGO_PKG_VERSION");
 /// The Kubernetes release whose API is spoken.
 const KUBERNETES: (&str, &str, &str) = ("1", "36", "4");
 
-/// The oldest minor release a server of this one shares a store with: one before, as upstream.
-const MIN_COMPATIBILITY_MINOR: &str = "35";
-
-/// What `/version` answers. Commit, tree state and date come from the environment of the build, so that the
-/// same source gives the same program; a release sets them.
-pub(crate) fn info() -> Version {
+/// What `/version` answers of a server that emulates a release. Commit, tree state and date come from the environment of
+/// the build, so that the same source gives the same program; a release sets them.
+pub(crate) fn info(emulated: Release) -> Version {
     let (major, minor, _) = KUBERNETES;
     Version {
         major: major.to_owned(),
         minor: minor.to_owned(),
         emulation_major: major.to_owned(),
-        emulation_minor: minor.to_owned(),
+        emulation_minor: emulated.minor().to_string(),
         min_compatibility_major: major.to_owned(),
-        min_compatibility_minor: MIN_COMPATIBILITY_MINOR.to_owned(),
+        min_compatibility_minor: emulation::min_compatibility(emulated).minor().to_string(),
         git_version: format!("{}+concord-{CONCORD}", kubernetes()),
         git_commit: option_env!("CONCORD_GIT_COMMIT").unwrap_or_default().to_owned(),
         git_tree_state: option_env!("CONCORD_GIT_TREE_STATE").unwrap_or_default().to_owned(),
@@ -30,12 +30,6 @@ pub(crate) fn info() -> Version {
         compiler: "rustc".to_owned(),
         platform: Version::platform(),
     }
-}
-
-/// The Kubernetes release as documents about its API tell it: `1.36`.
-pub(crate) fn release() -> String {
-    let (major, minor, _) = KUBERNETES;
-    format!("{major}.{minor}")
 }
 
 /// What `concord version` prints.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use concord_builtins::{
-    Catalog, GroupFacts, ResourceFacts, SubresourceFacts, VersionFacts, protobuf, schema,
+    Catalog, GroupFacts, Release, ResourceFacts, SubresourceFacts, VersionFacts, protobuf, schema,
 };
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};
 use concord_meta::{GroupResource, GroupVersion, GroupVersionKind};
@@ -16,11 +16,15 @@ use concord_registry::{
 };
 use concord_schema::Schema;
 
-use crate::{RuntimeConfig, conversion::converter, strategy::BuiltinStrategy, virtuals, virtuals::Later};
+use crate::{
+    RuntimeConfig, conversion::BuiltinConverter, strategy::BuiltinStrategy, virtuals, virtuals::Later,
+};
 
 /// What the operator decides about the built-in APIs.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The release of Kubernetes whose APIs they are.
+    pub release: Release,
     /// Which of them are served.
     pub runtime_config: RuntimeConfig,
     /// What all keys begin with, with a slash at the end.
@@ -32,6 +36,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            release: Release::LATEST,
             runtime_config: RuntimeConfig::default(),
             prefix: "/registry/".to_owned(),
             event_ttl: Duration::from_secs(3600),
@@ -41,38 +46,40 @@ impl Default for Settings {
 
 /// The built-in APIs that are turned on, ready to be served.
 pub fn api_set(settings: &Settings) -> ApiSet {
-    Assembly { settings, storages: HashMap::new(), budgets: Arc::new(OnceLock::new()) }.set(Catalog::v1_36())
+    Assembly { settings, storages: HashMap::new(), budgets: Arc::new(OnceLock::new()) }
+        .set(Catalog::of(settings.release))
 }
 
 struct Assembly<'a> {
     settings: &'a Settings,
-    /// By key: versions of one resource, and groups that share one, have it in common.
-    storages: HashMap<&'static str, Arc<Storage>>,
+    /// By group and key: the versions of one resource have it in common. Events are in two groups, whose selectors name
+    /// fields differently: each has its own view of the same keys.
+    storages: HashMap<(&'static str, &'static str), Arc<Storage>>,
     budgets: Later,
 }
 
 impl Assembly<'_> {
     fn set(mut self, catalog: &'static Catalog) -> ApiSet {
-        let enabled: Vec<&VersionFacts> =
-            catalog.versions().filter(|version| self.settings.runtime_config.enables(version)).collect();
-        self.make_storages(&enabled);
+        self.make_storages(catalog);
         let groups = catalog.groups().iter().filter_map(|group| self.group(group)).map(Arc::new);
         ApiSet::new(groups.collect::<Vec<_>>())
     }
 
     fn group(&self, group: &GroupFacts) -> Option<ApiGroup> {
-        let enabled = group.versions.iter().filter(|version| self.settings.runtime_config.enables(version));
-        let versions: Vec<ApiVersion> = enabled.map(|version| self.version(version)).collect();
+        let versions: Vec<ApiVersion> =
+            group.versions.iter().filter_map(|version| self.version(version)).collect();
         let priority = group.versions.iter().find_map(|version| version.priority);
         // The group that has no priority is the one that tells those of the others: it comes first.
         let priority = priority.and_then(|priority| i32::try_from(priority.group).ok()).unwrap_or(i32::MAX);
         (!versions.is_empty()).then(|| ApiGroup::new(group.name, priority, Origin::BuiltIn, versions))
     }
 
-    fn version(&self, facts: &VersionFacts) -> ApiVersion {
+    fn version(&self, facts: &VersionFacts) -> Option<ApiVersion> {
         let version = GroupVersion::new(facts.group, facts.version);
-        let endpoints = facts.resources.iter().filter_map(|resource| self.endpoint(resource));
-        ApiVersion::new(version, endpoints.collect::<Vec<_>>())
+        let enabled =
+            facts.resources.iter().filter(|resource| self.settings.runtime_config.enables(facts, resource));
+        let endpoints: Vec<Endpoint> = enabled.filter_map(|resource| self.endpoint(resource)).collect();
+        (!endpoints.is_empty()).then(|| ApiVersion::new(version, endpoints))
     }
 
     fn endpoint(&self, facts: &ResourceFacts) -> Option<Endpoint> {
@@ -96,7 +103,7 @@ impl Assembly<'_> {
             categories: owned(&facts.categories),
         };
         let backing = match facts.storage {
-            Some(storage) => Backing::Stored(self.storages.get(storage.key)?.clone()),
+            Some(storage) => Backing::Stored(self.storages.get(&(facts.group, storage.key))?.clone()),
             None => {
                 let schema = schema(facts.group, facts.version, facts.kind)?;
                 Backing::Virtual(virtuals::of(facts.kind, schema, &self.budgets))
@@ -132,26 +139,29 @@ impl Assembly<'_> {
         })
     }
 
-    fn make_storages(&mut self, enabled: &[&VersionFacts]) {
+    /// Also of versions that are not served: fields may be owned in them, and objects stored.
+    fn make_storages(&mut self, catalog: &'static Catalog) {
         let mut by_key: BTreeMap<&'static str, Vec<&ResourceFacts>> = BTreeMap::new();
-        for facts in enabled.iter().flat_map(|version| &version.resources) {
+        for facts in catalog.versions().flat_map(|version| &version.resources) {
             if let Some(storage) = facts.storage {
                 by_key.entry(storage.key).or_default().push(facts);
             }
         }
-        for (key, versions) in by_key {
-            if let Some(storage) = self.storage(&versions) {
-                self.storages.insert(key, Arc::new(storage));
+        for (key, all) in by_key {
+            for group in all.chunk_by(|one, other| one.group == other.group) {
+                if let Some(storage) = self.storage(group, &all) {
+                    self.storages.insert((group[0].group, key), Arc::new(storage));
+                }
             }
         }
     }
 
-    /// The storage that these versions of a resource share.
-    fn storage(&self, versions: &[&ResourceFacts]) -> Option<Storage> {
+    /// The storage that the versions of a resource in one group share; `all` are those in all groups.
+    fn storage(&self, versions: &[&ResourceFacts], all: &[&ResourceFacts]) -> Option<Storage> {
         let first = versions.first()?;
         let stored = first.storage?;
         let mut schemas: BTreeMap<String, Arc<Schema>> = BTreeMap::new();
-        for facts in versions {
+        for facts in all {
             schemas.insert(facts.api_version(), schema(facts.group, facts.version, facts.kind)?);
         }
         // Upstream stores a few kinds in versions that no release serves any more; here they are stored as served.
@@ -175,7 +185,7 @@ impl Assembly<'_> {
             namespaced: facts.namespaced,
             prefix: format!("{}{}/", self.settings.prefix, stored.key).into(),
             strategy: Arc::new(strategy),
-            converter: converter(facts.group, facts.plural),
+            converter: Arc::new(BuiltinConverter { schemas: schemas.clone() }),
             schemas,
         })
     }
@@ -207,14 +217,26 @@ mod tests {
     #[test]
     fn nothing_of_the_catalog_is_left_out() {
         let everything = RuntimeConfig::parse(&["api/all=true"]).expect("good");
-        let set = api_set(&Settings { runtime_config: everything, ..Settings::default() });
-        for facts in Catalog::v1_36().versions().flat_map(|version| &version.resources) {
-            let version = GroupVersion::new(facts.group, facts.version);
-            let resource = set.find(&version, facts.plural).expect(facts.plural);
-            assert!(resource.schema().is_some(), "{version} {} has no schema", facts.plural);
-            let made: Vec<&str> = resource.subresources.iter().map(|sub| sub.name.as_str()).collect();
-            let listed: Vec<&str> = facts.subresources.iter().map(|sub| sub.name).collect();
-            assert_eq!(made, listed, "{version} {}", facts.plural);
+        for release in Release::all() {
+            let settings = Settings { release, runtime_config: everything.clone(), ..Settings::default() };
+            let set = api_set(&settings);
+            for facts in Catalog::of(release).versions().flat_map(|version| &version.resources) {
+                let version = GroupVersion::new(facts.group, facts.version);
+                let resource = set.find(&version, facts.plural).expect(facts.plural);
+                assert!(resource.schema().is_some(), "{version} {} has no schema", facts.plural);
+                let made: Vec<&str> = resource.subresources.iter().map(|sub| sub.name.as_str()).collect();
+                let listed: Vec<&str> = facts.subresources.iter().map(|sub| sub.name).collect();
+                assert_eq!(made, listed, "{version} {}", facts.plural);
+            }
         }
+    }
+
+    #[test]
+    fn one_resource_of_a_version_can_be_turned_on() {
+        let config = RuntimeConfig::parse(&["resource.k8s.io/v1beta2/deviceclasses=true"]).expect("good");
+        let set = api_set(&Settings { runtime_config: config, ..Settings::default() });
+        let version = GroupVersion::new("resource.k8s.io", "v1beta2");
+        assert!(set.find(&version, "deviceclasses").is_some());
+        assert!(set.find(&version, "resourceslices").is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! The built-in APIs at work: resources with strategies, made from the catalog.
 //!
 //! `concord-builtins` says what there is; this crate makes resources of it that a server can serve. [`api_set`] is the
-//! whole of it: the groups and versions that [`RuntimeConfig`] turns on, each resource with its schema, its storage and
-//! its strategy. What a table cannot say about a kind stands in `kinds/`, one small file each.
+//! whole of it: the groups and versions of a release that [`RuntimeConfig`] turns on, each resource with its schema, its
+//! storage and its strategy. What a table cannot say about a kind stands in `kinds/`, one small file each.
 //!
 //! It never does I/O, and nothing of it is known to the generic server: an extension server makes its resources in the
 //! same way.
@@ -15,4 +15,5 @@ mod strategy;
 mod virtuals;
 
 pub use assembly::{Settings, api_set};
+pub use concord_builtins::Release;
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};

@@ -5,15 +5,16 @@
 //! when they are written. Nothing here acts: the registry reads the data and does what it says. The crate
 //! depends on no server, and nothing per kind is written in code that a table in `facts/` can say.
 //!
-//! Start with [`Catalog::v1_36`], [`ResourceFacts`] and [`schema`].
+//! Start with [`Catalog::of`], [`ResourceFacts`] and [`schema`].
 
 mod catalog;
 mod protobuf;
 mod schemas;
 
 pub use catalog::{
-    Catalog, Deprecation, GroupFacts, NameRule, Priority, Propagation, ResourceFacts, SelectableField,
-    StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts, VersionFacts,
+    Catalog, Deprecation, GroupFacts, InvalidRelease, NameRule, Priority, Propagation, Release,
+    ResourceFacts, SelectableField, StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts,
+    VersionFacts,
 };
 pub use protobuf::protobuf;
 pub use schemas::{schema, schemas};

@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use concord_builtins::{protobuf, schema, schemas};
+use concord_builtins::{Release, protobuf, schema, schemas};
 use concord_protobuf::Unknown;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ struct Example {
 }
 
 fn examples() -> Vec<Example> {
-    let Some(directory) = data() else { return Vec::new() };
+    let Some(directory) = data(Release::LATEST) else { return Vec::new() };
     let mut examples = Vec::new();
     for path in files(&directory.join("api-testdata"), ".pb") {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();

@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::{BTreeSet, HashMap};
 
-use concord_builtins::{schema, schemas};
+use concord_builtins::{Release, schema, schemas};
 use concord_codec::{FieldValidation, Options, decode};
 use concord_merge::{
     strategic::{PatchSchema, PatchStrategy},
@@ -16,7 +16,7 @@ use support::{data, files, json};
 
 /// The components of all OpenAPI documents.
 fn components() -> Option<Map<String, Value>> {
-    let documents = files(&data()?.join("openapi-spec/v3"), "_openapi.json");
+    let documents = files(&data(Release::LATEST)?.join("openapi-spec/v3"), "_openapi.json");
     let mut components = Map::new();
     for document in documents {
         if let Some(schemas) = json(&document)["components"]["schemas"].as_object() {
@@ -150,18 +150,24 @@ fn every_field_is_as_the_openapi_documents_tell() {
         }
     }
     let mut comparison = Comparison { components, seen: BTreeSet::new(), fields: 0 };
+    let mut past = 0;
     for (group, version, kind) in schemas() {
-        let name = &kinds[&(group.to_owned(), version.to_owned(), kind.to_owned())];
+        // Kinds that only earlier releases have are in no document of the newest.
+        let Some(name) = kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned())) else {
+            past += 1;
+            continue;
+        };
         let place = schema(group, version, kind).expect("it is listed").place().clone();
         let reference = serde_json::json!({"$ref": format!("#/components/schemas/{name}")});
         comparison.compare(kind, &place, &reference);
     }
     assert!(comparison.fields > 2700, "{} fields compared", comparison.fields);
+    assert_eq!(past, 10);
 }
 
 #[test]
 fn published_objects_survive_reading_and_writing() {
-    let Some(data) = data() else { return };
+    let Some(data) = data(Release::LATEST) else { return };
     let mut survived = 0;
     for path in files(&data.join("api-testdata"), ".json") {
         let object = json(&path);

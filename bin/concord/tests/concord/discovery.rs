@@ -62,3 +62,20 @@ async fn document(client: &mut TestClient, name: &str) -> Value {
     let answer = client.exchange(Method::GET, "/apis", &accept, Bytes::new()).await.expect("an answer");
     serde_json::from_str(&answer.body).unwrap_or_default()
 }
+
+#[tokio::test]
+async fn an_older_release_is_emulated() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &["--emulated-version=kube=1.33"]).await;
+    server.ready(200).await;
+    let mut client = server.admin(Protocol::Http2).await;
+    let version = document(&mut client, "version").await;
+    assert_eq!(
+        [&version["minor"], &version["emulationMinor"], &version["minCompatibilityMinor"]],
+        ["36", "33", "33"]
+    );
+    assert_eq!(document(&mut client, "apis__apps__v1").await["groupVersion"], "apps/v1");
+    // It became stable in 1.34.
+    let answer = client.get("/apis/resource.k8s.io/v1").await.expect("an answer");
+    assert_eq!(answer.status, 404);
+}

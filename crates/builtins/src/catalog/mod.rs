@@ -2,22 +2,25 @@
 
 mod hash;
 mod read;
+mod release;
 mod resource;
 mod strategy;
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
+pub use release::{InvalidRelease, Release};
 pub use resource::{Deprecation, ResourceFacts, StorageFacts, SubresourceFacts};
 pub use strategy::{NameRule, Propagation, SelectableField, StatusOnCreate, StrategyFacts};
 
-static V1_36: LazyLock<Catalog> = LazyLock::new(|| {
-    read::read(include_str!("../../facts/catalog.txt"), include_str!("../../facts/strategies.txt"))
-        .expect("the tables are complete, as the tests show")
+static STRATEGIES: LazyLock<read::Strategies> = LazyLock::new(|| {
+    read::strategies(include_str!("../../facts/strategies.txt"))
+        .expect("the table is complete, as the tests show")
 });
 
 /// The resources that a release serves.
 #[derive(Debug)]
 pub struct Catalog {
+    release: Release,
     groups: Vec<GroupFacts>,
 }
 
@@ -53,9 +56,26 @@ pub struct Priority {
 }
 
 impl Catalog {
-    /// What Kubernetes 1.36 serves.
-    pub fn v1_36() -> &'static Self {
-        &V1_36
+    /// What a release serves. One that is not described is taken to be the nearest that is.
+    ///
+    /// The tables are read for each release that is asked for, once.
+    pub fn of(release: Release) -> &'static Self {
+        static CATALOGS: [OnceLock<Catalog>; Release::COUNT] = [const { OnceLock::new() }; Release::COUNT];
+        let release = release.clamp(Release::OLDEST, Release::LATEST);
+        CATALOGS[usize::from(release.minor() - Release::OLDEST.minor())].get_or_init(|| {
+            read::catalog(include_str!("../../facts/catalog.txt"), release, &STRATEGIES)
+                .expect("the table is complete, as the tests show")
+        })
+    }
+
+    /// What the newest release serves.
+    pub fn latest() -> &'static Self {
+        Self::of(Release::LATEST)
+    }
+
+    /// The release that serves it.
+    pub fn release(&self) -> Release {
+        self.release
     }
 
     /// The groups, in the order of discovery.
@@ -80,8 +100,8 @@ impl Catalog {
 }
 
 impl VersionFacts {
-    /// Whether it is served unless `--runtime-config` says otherwise. Upstream turns every version on that is
-    /// stable, and no other.
+    /// Whether it is served unless `--runtime-config` says otherwise. In each of the releases upstream turns every version
+    /// on that is stable, and no other.
     pub fn enabled_by_default(&self) -> bool {
         !self.version.contains("alpha") && !self.version.contains("beta")
     }

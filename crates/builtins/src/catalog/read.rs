@@ -3,20 +3,20 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{
-    Catalog, Deprecation, GroupFacts, NameRule, Priority, Propagation, ResourceFacts, SelectableField,
-    StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts, VersionFacts,
+    Catalog, Deprecation, GroupFacts, NameRule, Priority, Propagation, Release, ResourceFacts,
+    SelectableField, StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts, VersionFacts,
 };
 
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 const SUBRESOURCE_VERBS: &str = "get,patch,update";
 
-type Strategies = HashMap<(&'static str, &'static str), Arc<StrategyFacts>>;
+/// How resources behave, by group and plural.
+pub(super) type Strategies = HashMap<(&'static str, &'static str), Arc<StrategyFacts>>;
 
-/// The catalog; `None` if a table is not as it says it is.
-pub(super) fn read(catalog: &'static str, strategies: &'static str) -> Option<Catalog> {
-    let strategies = read_strategies(strategies)?;
-    let mut versions = read_versions(catalog, &strategies)?;
-    set_storage(&mut versions);
+/// What a release serves; `None` if the table is not as it says it is.
+pub(super) fn catalog(text: &'static str, release: Release, strategies: &Strategies) -> Option<Catalog> {
+    let mut versions = Reader { release, strategies, stored: HashMap::new() }.versions(text)?;
+    versions.retain(|version| !version.resources.is_empty());
     let mut groups: Vec<GroupFacts> = Vec::new();
     for version in versions {
         match groups.last_mut() {
@@ -24,7 +24,7 @@ pub(super) fn read(catalog: &'static str, strategies: &'static str) -> Option<Ca
             _ => groups.push(GroupFacts { name: version.group, versions: vec![version] }),
         }
     }
-    Some(Catalog { groups })
+    Some(Catalog { release, groups })
 }
 
 fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
@@ -35,22 +35,112 @@ fn heading(line: &'static str) -> Option<&'static str> {
     line.strip_prefix('[')?.strip_suffix(']')
 }
 
-fn read_versions(text: &'static str, strategies: &Strategies) -> Option<Vec<VersionFacts>> {
-    let mut versions: Vec<VersionFacts> = Vec::new();
-    for line in lines(text) {
-        if let Some(heading) = heading(line) {
-            versions.push(version(heading)?);
-        } else if let Some(line) = line.strip_prefix("  ") {
-            let resource = versions.last_mut()?.resources.last_mut()?;
-            let subresource = subresource(resource, line)?;
-            resource.subresources.push(subresource);
-        } else {
-            let version = versions.last_mut()?;
-            let resource = resource(version, line, strategies)?;
-            version.resources.push(resource);
+/// Reads the table for one release.
+struct Reader<'a> {
+    release: Release,
+    strategies: &'a Strategies,
+    /// The version that a resource is stored in, and since when, as far as it was read.
+    stored: HashMap<(&'static str, &'static str), (&'static str, Option<Release>)>,
+}
+
+impl Reader<'_> {
+    fn versions(mut self, text: &'static str) -> Option<Vec<VersionFacts>> {
+        let mut versions: Vec<VersionFacts> = Vec::new();
+        // Whether the resource is served whose subresources follow.
+        let mut served = false;
+        for line in lines(text) {
+            if let Some(heading) = heading(line) {
+                versions.push(version(heading)?);
+            } else if let Some(line) = line.strip_prefix("  ") {
+                if served {
+                    let resource = versions.last_mut()?.resources.last_mut()?;
+                    resource.subresources.extend(self.subresource(resource, line)?);
+                }
+            } else {
+                let version = versions.last_mut()?;
+                let resource = self.resource(version, line)?;
+                served = resource.is_some();
+                version.resources.extend(resource);
+            }
+        }
+        self.set_storage(&mut versions);
+        Some(versions)
+    }
+
+    /// The resource of a line, if the release serves it; the outer `None` if the line makes no sense.
+    fn resource(&mut self, of: &VersionFacts, line: &'static str) -> Option<Option<ResourceFacts>> {
+        let mut resource = begin(of, line)?;
+        let mut stored = (of.version, None);
+        for word in line.split(' ').skip(HEAD) {
+            let (word, value) = word.split_once('=')?;
+            match word {
+                "verbs" => resource.verbs = list(value),
+                "short" => resource.short_names = list(value),
+                "categories" => resource.categories = list(value),
+                "singular" => value.clone_into(&mut resource.singular),
+                "gone" => resource.gone = Some(value.parse().ok()?),
+                "stored" => stored.1 = Some(value.parse().ok()?),
+                "as" => stored = (value, Some(resource.introduced)),
+                "deprecated" => resource.deprecation = Some(deprecation(value)?),
+                "use" => self.set_replacement(resource.deprecation.as_mut()?, value)?,
+                _ => return None,
+            }
+        }
+        resource.deprecation = resource.deprecation.filter(|deprecation| deprecation.since <= self.release);
+        let gone = resource.gone.is_some_and(|gone| gone <= self.release);
+        if gone || resource.introduced > self.release {
+            return Some(None);
+        }
+        let name = (resource.group, resource.plural);
+        resource.strategy = self.strategies.get(&name).cloned().unwrap_or_default();
+        self.note_stored(name, stored);
+        Some(Some(resource))
+    }
+
+    fn set_replacement(&self, deprecation: &mut Deprecation, value: &'static str) -> Option<()> {
+        let (told, replacement) = value.split_once(':')?;
+        let told: Release = told.parse().ok()?;
+        deprecation.replacement = (told <= self.release).then_some(replacement);
+        Some(())
+    }
+
+    /// The latest release that says it counts; without any, the version that comes first.
+    fn note_stored(
+        &mut self,
+        resource: (&'static str, &'static str),
+        (version, since): (&'static str, Option<Release>),
+    ) {
+        let since = since.filter(|since| *since <= self.release);
+        let known = self.stored.entry(resource).or_insert((version, since));
+        if since > known.1 {
+            *known = (version, since);
         }
     }
-    Some(versions)
+
+    fn subresource(&self, of: &ResourceFacts, line: &'static str) -> Option<Option<SubresourceFacts>> {
+        let (line, since) =
+            line.split_once(" since=").map_or((line, None), |(line, since)| (line, Some(since)));
+        let introduced: Option<Release> = since.map(str::parse).transpose().ok()?;
+        let mut words = line.split(' ');
+        let name = words.next()?;
+        let kind = words.next().unwrap_or(of.kind);
+        let (api_version, kind) = kind.rsplit_once('/').map_or((None, kind), |(of, kind)| (Some(of), kind));
+        let (group, version) = api_version.map_or((of.group, of.version), group_version);
+        let verbs = list(words.next().unwrap_or(SUBRESOURCE_VERBS));
+        let served = introduced.is_none_or(|introduced| introduced <= self.release);
+        Some(served.then_some(SubresourceFacts { name, group, version, kind, verbs }))
+    }
+
+    fn set_storage(&self, versions: &mut [VersionFacts]) {
+        for resource in versions.iter_mut().flat_map(|version| &mut version.resources) {
+            if resource.verbs.contains(&"create") && resource.verbs.contains(&"get") {
+                let (stored, _) = self.stored[&(resource.group, resource.plural)];
+                let (group, version) = stored.rsplit_once('/').unwrap_or((resource.group, stored));
+                let key = resource.strategy.key.unwrap_or(resource.plural);
+                resource.storage = Some(StorageFacts { group, version, key });
+            }
+        }
+    }
 }
 
 fn version(heading: &'static str) -> Option<VersionFacts> {
@@ -69,10 +159,13 @@ fn group_version(text: &'static str) -> (&'static str, &'static str) {
     text.rsplit_once('/').unwrap_or(("", text))
 }
 
-fn resource(of: &VersionFacts, line: &'static str, strategies: &Strategies) -> Option<ResourceFacts> {
+/// How many words of a resource say what it is: plural, kind, scope and since when. Others may follow.
+const HEAD: usize = 4;
+
+fn begin(of: &VersionFacts, line: &'static str) -> Option<ResourceFacts> {
     let mut words = line.split(' ');
     let (plural, kind, scope) = (words.next()?, words.next()?, words.next()?);
-    let mut resource = ResourceFacts {
+    Some(ResourceFacts {
         group: of.group,
         version: of.version,
         plural,
@@ -83,60 +176,27 @@ fn resource(of: &VersionFacts, line: &'static str, strategies: &Strategies) -> O
         short_names: Vec::new(),
         categories: Vec::new(),
         subresources: Vec::new(),
+        introduced: words.next()?.strip_prefix("since=")?.parse().ok()?,
+        gone: None,
         deprecation: None,
         storage: None,
-        strategy: strategies.get(&(of.group, plural)).cloned().unwrap_or_default(),
-    };
-    for word in words {
-        let (word, value) = word.split_once('=')?;
-        match word {
-            "verbs" => resource.verbs = list(value),
-            "short" => resource.short_names = list(value),
-            "categories" => resource.categories = list(value),
-            "singular" => value.clone_into(&mut resource.singular),
-            "deprecated" => resource.deprecation = Some(deprecation(value)),
-            "use" => resource.deprecation.as_mut()?.replacement = Some(value),
-            _ => return None,
-        }
-    }
-    Some(resource)
+        strategy: Arc::default(),
+    })
 }
 
-fn deprecation(releases: &'static str) -> Deprecation {
+fn deprecation(releases: &str) -> Option<Deprecation> {
     let (since, removed) =
         releases.split_once('/').map_or((releases, None), |(since, removed)| (since, Some(removed)));
-    Deprecation { since, removed, replacement: None }
-}
-
-fn subresource(of: &ResourceFacts, line: &'static str) -> Option<SubresourceFacts> {
-    let mut words = line.split(' ');
-    let name = words.next()?;
-    let kind = words.next().unwrap_or(of.kind);
-    let (api_version, kind) = kind.rsplit_once('/').map_or((None, kind), |(of, kind)| (Some(of), kind));
-    let (group, version) = api_version.map_or((of.group, of.version), group_version);
-    let verbs = list(words.next().unwrap_or(SUBRESOURCE_VERBS));
-    Some(SubresourceFacts { name, group, version, kind, verbs })
+    let removed = removed.map(str::parse).transpose().ok()?;
+    Some(Deprecation { since: since.parse().ok()?, removed, replacement: None })
 }
 
 fn list(names: &'static str) -> Vec<&'static str> {
     names.split(',').collect()
 }
 
-/// Objects are stored in the first version that serves them, unless the strategy says another.
-fn set_storage(versions: &mut [VersionFacts]) {
-    let mut first = HashMap::new();
-    for resource in versions.iter_mut().flat_map(|version| &mut version.resources) {
-        let version = *first.entry((resource.group, resource.plural)).or_insert(resource.version);
-        if resource.verbs.contains(&"create") && resource.verbs.contains(&"get") {
-            let stored = resource.strategy.stored.unwrap_or(version);
-            let (group, version) = stored.rsplit_once('/').unwrap_or((resource.group, stored));
-            let key = resource.strategy.key.unwrap_or(resource.plural);
-            resource.storage = Some(StorageFacts { group, version, key });
-        }
-    }
-}
-
-fn read_strategies(text: &'static str) -> Option<Strategies> {
+/// The table of strategies; `None` if it is not as it says it is.
+pub(super) fn strategies(text: &'static str) -> Option<Strategies> {
     let mut strategies = Strategies::new();
     let mut group = "";
     for line in lines(text) {
@@ -163,7 +223,6 @@ fn strategy(words: &'static str) -> Option<StrategyFacts> {
             "no-dependents" => strategy.propagation = Propagation::Unsupported,
             "name" => strategy.name = name_rule(value)?,
             "key" => strategy.key = Some(value),
-            "stored" => strategy.stored = Some(value),
             "ttl" => strategy.ttl = Some(Duration::from_secs(value.parse().ok()?)),
             "status" => strategy.status_on_create = status_on_create(value)?,
             "reset" => strategy.reset = list(value),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{api_version, hash::storage_version_hash, strategy::StrategyFacts};
+use super::{Release, api_version, hash::storage_version_hash, strategy::StrategyFacts};
 
 /// A resource in one version.
 #[derive(Debug)]
@@ -27,7 +27,11 @@ pub struct ResourceFacts {
     pub categories: Vec<&'static str>,
     /// Its subresources, by name.
     pub subresources: Vec<SubresourceFacts>,
-    /// Whether and since when it is deprecated.
+    /// The release that introduced it.
+    pub introduced: Release,
+    /// The first release that does not serve it.
+    pub gone: Option<Release>,
+    /// Whether the release deprecates it.
     pub deprecation: Option<Deprecation>,
     /// Where its objects are kept. Resources whose objects are only answers have none.
     pub storage: Option<StorageFacts>,
@@ -64,10 +68,10 @@ pub struct StorageFacts {
 /// A resource that will go away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
-    /// The release that deprecated it, such as `1.33`.
-    pub since: &'static str,
-    /// The release that will not serve it, if that is decided.
-    pub removed: Option<&'static str>,
+    /// The release that deprecated it.
+    pub since: Release,
+    /// The release that will not serve it, as announced.
+    pub removed: Option<Release>,
     /// Group, version and kind of what to use instead, with slashes between them.
     pub replacement: Option<&'static str>,
 }

@@ -30,7 +30,6 @@ pub struct StrategyFacts {
     pub(super) status_reset: Vec<&'static str>,
     pub(super) approval_reset: Vec<&'static str>,
     pub(super) key: Option<&'static str>,
-    pub(super) stored: Option<&'static str>,
 }
 
 /// What happens to dependents if a deletion does not say it.

@@ -1,16 +1,18 @@
-//! The published data of the release, where it is at hand.
+//! The published data of the releases, where it is at hand.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
+use concord_builtins::Release;
 use serde_json::Value;
 
-/// The directory of the data, or nothing but a line that says so.
+/// The directory of a release's data, or nothing but a line that says so.
 #[expect(clippy::print_stdout, reason = "a skipped test says so")]
-pub(crate) fn data() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/kubernetes-v1.36");
+pub(crate) fn data(release: Release) -> Option<PathBuf> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let root = data.join(format!("kubernetes-v{release}"));
     if root.is_dir() {
         return Some(root);
     }
