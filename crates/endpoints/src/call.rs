@@ -42,10 +42,18 @@ pub(crate) struct Call<'a> {
     pub(crate) pairs: Pairs<'a>,
 }
 
-/// The parameters of a request, decoded. Escapes that are none and bytes that are not UTF-8 are taken as they are.
+/// The parameters of a request, decoded. As Go does, those with a semicolon or an escape that is none are left out;
+/// bytes that are not UTF-8 are taken as they are.
 pub(crate) fn pairs(parts: &Parts) -> Pairs<'_> {
     let query = parts.uri.query().unwrap_or_default();
-    form_urlencoded::parse(query.as_bytes()).collect()
+    let readable = |pair: &&str| !pair.contains(';') && escapes_are_valid(pair);
+    query.split('&').filter(readable).flat_map(|pair| form_urlencoded::parse(pair.as_bytes())).collect()
+}
+
+fn escapes_are_valid(text: &str) -> bool {
+    let is_hex =
+        |digits: Option<&str>| digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    text.match_indices('%').all(|(at, _)| is_hex(text.get(at + 1..at + 3)))
 }
 
 impl<'a> Call<'a> {

@@ -67,9 +67,9 @@ pub(crate) fn route<'a>(set: &'a ApiSet, info: &RequestInfo, method: &Method) ->
     }
 }
 
-/// The core group is below `/api`, all others are below `/apis`.
+/// The core group is below `/api`, all others are below `/apis`; nothing is below `//`.
 fn prefix_fits(info: &RequestInfo) -> bool {
-    (info.api_prefix == "api") == info.api_group.is_empty()
+    (info.api_prefix == "api") == info.api_group.is_empty() && !info.path.starts_with("//")
 }
 
 /// Whether there can be such a path, whatever its method.

@@ -4,7 +4,7 @@ pub(crate) use concord_meta::go::{is_print, json, quote};
 use serde_json::Value;
 
 /// `%v` of a decoded JSON value: `map[a:1 b:[x y]]`.
-pub(crate) fn plain(value: &Value) -> String {
+pub fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),

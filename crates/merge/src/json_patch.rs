@@ -74,8 +74,11 @@ struct Operation {
 impl JsonPatch {
     /// Reads a request body.
     pub fn decode(body: &Value) -> Result<Self> {
-        let Value::Array(operations) = body else {
-            return malformed(body, "Go value of type []handlers.jsonPatchOp");
+        let operations = match body {
+            Value::Array(operations) => operations.as_slice(),
+            // Go reads null as a list without elements.
+            Value::Null => &[],
+            _ => return malformed(body, "Go value of type []handlers.jsonPatchOp"),
         };
         if operations.len() > MAX_OPERATIONS {
             return Err(JsonPatchError::TooManyOperations(operations.len()));

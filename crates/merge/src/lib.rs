@@ -19,5 +19,6 @@ pub mod typed;
 mod values;
 
 pub use answer::Answer;
+pub use go::plain as format_plain;
 pub use json_patch::{JsonPatch, JsonPatchError, MAX_COPY_BYTES, MAX_OPERATIONS};
 pub use merge_patch::{MergePatchError, merge_patch};

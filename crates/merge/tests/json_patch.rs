@@ -133,3 +133,9 @@ fn an_object_cannot_become_too_deep() {
     assert!(patch(object(20), &operations).is_ok());
     assert!(patch(object(60), &operations).is_err());
 }
+
+#[test]
+fn null_is_a_patch_without_operations() {
+    let patch = JsonPatch::decode(&Value::Null).expect("no operations");
+    assert_eq!(patch.apply(json!({"a": 1})), Ok(json!({"a": 1})));
+}

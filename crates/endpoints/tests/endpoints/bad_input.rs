@@ -102,6 +102,62 @@ async fn a_body_that_is_cut_anywhere_is_refused() {
 }
 
 #[tokio::test]
+async fn a_patch_cannot_make_something_else() {
+    let server = Server::new().await;
+    server.create("a", "x").await;
+    let (merge, json) = ("application/merge-patch+json", "application/json-patch+json");
+    let conversion = "converting (v1.Other) to (example.Widget): unknown conversion";
+    let version = "no kind \"Widget\" is registered for version \"example.com/v2\" in scheme";
+    let string = "json: cannot unmarshal number into Go struct field .kind of type string";
+    let namespace = "the namespace of the provided object does not match the namespace sent on the request";
+    for (content_type, body, code, message) in [
+        (merge, r#"{"kind":"Other"}"#, 422, conversion),
+        (json, r#"[{"op":"replace","path":"/kind","value":"Other"}]"#, 422, conversion),
+        (merge, r#"{"apiVersion":"example.com/v2"}"#, 422, version),
+        (merge, r#"{"kind":5}"#, 422, string),
+        (merge, r#"{"metadata":{"namespace":"other"}}"#, 400, namespace),
+        (merge, r#"{"kind":null}"#, 200, ""),
+        (json, "null", 200, ""),
+        ("application/strategic-merge-patch+json", "null", 200, ""),
+    ] {
+        let uri = format!("{WIDGETS}/a");
+        let answer = server.ask("PATCH", &uri, &[("content-type", content_type)], body.as_bytes()).await;
+        assert_eq!(answer.code, code, "{body}: {}", answer.text());
+        assert!(answer.message().contains(message), "{body}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn patches_are_read_as_strictly_as_asked() {
+    let server = Server::new().await;
+    server.create("a", "x").await;
+    let (merge, json) = ("application/merge-patch+json", "application/json-patch+json");
+    let twice = r#"[{"op":"add","op":"add","path":"/spec/text","value":"y","odd":{"a":1,"a":2}}]"#;
+    let odd = r#"{"spec":{"text":"z","text":"x"},"odd":1}"#;
+    let uri = |validation: &str| format!("{WIDGETS}/a?dryRun=All&fieldValidation={validation}");
+    for (content_type, body, found) in [
+        (json, twice, ["json patch duplicate field \"[0].op\"", "json patch unknown field \"[0].odd\""]),
+        (merge, odd, ["duplicate field \"spec.text\"", "unknown field \"odd\""]),
+        (
+            "application/strategic-merge-patch+json",
+            odd,
+            ["duplicate field \"spec.text\"", "unknown field \"odd\""],
+        ),
+    ] {
+        let headers = [("content-type", content_type)];
+        let answer = server.ask("PATCH", &uri("Strict"), &headers, body.as_bytes()).await;
+        let message = answer.message();
+        let all = format!(": strict decoding error: {}", found.join(", "));
+        assert_eq!((answer.code, message.ends_with(&all)), (422, true), "{message}");
+        for (validation, warnings) in [("Warn", 2), ("Ignore", 0)] {
+            let answer = server.ask("PATCH", &uri(validation), &headers, body.as_bytes()).await;
+            let count = answer.headers.get_all("warning").iter().count();
+            assert_eq!((answer.code, count), (200, warnings), "{validation} {body}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn absurd_parameters() {
     let server = Server::new().await;
     server.create("a", "x").await;
@@ -114,6 +170,11 @@ async fn absurd_parameters() {
         ("?limit=99999999999999999999", 400),
         ("?limit=-1", 200),
         ("?limit=1&limit=x", 200),
+        // What Go cannot read it leaves out.
+        ("?limit=1;limit=x", 200),
+        ("?limit=%zz", 200),
+        ("?limit=%7", 200),
+        ("?limit=%78", 400),
         ("?fieldSelector=%00%3D%ff", 400),
         ("?labelSelector=%ff", 400),
         ("?watch=1&timeoutSeconds=-1", 200),

@@ -1,6 +1,6 @@
 //! The options of lists and watches.
 
-use super::{Query, refuse};
+use super::{ContinueToken, Query, refuse};
 use crate::field::{BadValue, Error, Path};
 use crate::{ResourceVersion, Status, fields, labels, parse_resource_version};
 
@@ -152,12 +152,14 @@ impl ListOptions {
     pub fn read_at(&self) -> Result<ReadAt, Status> {
         if !self.continue_token.is_empty() {
             let versioned = !["", "0"].contains(&self.resource_version.as_str());
-            return match versioned {
-                true => {
-                    Err(Status::bad_request("specifying resource version is not allowed when using continue"))
-                }
-                false => Ok(ReadAt::Continue),
-            };
+            if !versioned {
+                return Ok(ReadAt::Continue);
+            }
+            // A token that is none is told of first.
+            ContinueToken::decode(&self.continue_token)?;
+            return Err(Status::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
         let version = parse_resource_version(&self.resource_version)
             .map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))?;
@@ -304,6 +306,8 @@ mod tests {
             r#"invalid resource version: resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax"#
         );
         let together = "specifying resource version is not allowed when using continue";
-        assert_eq!(error("resourceVersion=7&continue=x"), together);
+        let token = ContinueToken { revision: Some(7), start: "a".to_owned() }.encode();
+        assert_eq!(error(&format!("resourceVersion=7&continue={token}")), together);
+        assert!(error("resourceVersion=7&continue=x").starts_with("invalid continue token: "));
     }
 }

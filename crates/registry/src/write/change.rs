@@ -1,35 +1,32 @@
 //! What a request makes of an object, in the version of the request.
 
-use concord_codec::{FieldValidation, Violation, strict_decoding_error};
+use concord_codec::{FieldValidation, Violation, type_meta};
 use concord_merge::{
     Answer, JsonPatch,
     apply::{ApplyError, ApplyRequest, FieldManager, Versions, ignore_timestamps},
-    merge_patch,
+    format_plain, merge_patch,
     strategic::strategic_merge,
 };
 use concord_meta::{CauseType, GroupKind, Status, StatusCause, field};
-use concord_schema::{Mismatch, Place, Schema};
+use concord_schema::Place;
 use serde_json::Value;
 
-use super::{managed::field_manager, update::Edit};
-use crate::{Context, Object, metadata};
+use super::{decode::other_kind, managed::field_manager, update::Edit};
+use crate::{Context, Object, form::Source, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
 const MAX_DEPTH: usize = 500;
-
-/// How an object that was put together gets the form of its kind.
-type Read = fn(&Schema, &mut Object) -> Result<Vec<Violation>, Mismatch>;
 
 /// How an object is to be changed.
 pub(super) enum Change<'a> {
     /// It is to be this.
     Replace(Value),
     /// By a list of operations.
-    Json(JsonPatch, FieldValidation),
+    Json(JsonPatch, Strictness),
     /// By an object that is laid over it.
-    Merge(Value, FieldValidation),
+    Merge(Value, Strictness),
     /// By an object that is laid over it, lists by their keys.
-    Strategic(Value, FieldValidation),
+    Strategic(Value, Strictness),
     /// By what somebody wants it to be.
     Apply {
         /// That.
@@ -39,6 +36,30 @@ pub(super) enum Change<'a> {
     },
     /// By writing a number to a place, on behalf of `scale`.
     Set(&'a (dyn Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync)),
+}
+
+/// What is done about fields that should not be, and which a patch had itself.
+#[derive(Default)]
+pub(super) struct Strictness {
+    pub(super) validation: FieldValidation,
+    /// In upstream's words.
+    pub(super) found: Vec<String>,
+}
+
+impl Strictness {
+    /// Refuses or warns of what a patch had and what it made. `shown` is what the refusal quotes.
+    fn check(&self, made: &[Violation], context: &Context, shown: &str) -> Result<(), Status> {
+        let mut texts = self.found.iter().cloned().chain(made.iter().map(Violation::to_string)).peekable();
+        match self.validation {
+            FieldValidation::Strict if texts.peek().is_some() => {
+                let all = texts.collect::<Vec<_>>().join(", ");
+                return Err(bad_patch(shown, &format!("strict decoding error: {all}")));
+            }
+            FieldValidation::Warn => texts.for_each(|text| context.warn(&text)),
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 impl Change<'_> {
@@ -53,19 +74,21 @@ impl Change<'_> {
             Self::Replace(new) => owned(edit, live, new.clone()),
             Self::Set(set) => set(live)?,
             Self::Apply { config, force } => apply(edit, live, config, *force)?,
-            Self::Json(patch, validation) => {
+            Self::Json(patch, strictness) => {
                 let patched = patch.apply(existing(edit, live)?);
                 let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, typed(edit, patched, Schema::normalize_strict, *validation)?)
+                owned(edit, live, as_body(edit, patched, strictness)?)
             }
-            Self::Merge(patch, validation) => {
+            Self::Merge(patch, strictness) => {
                 let patched = merge_patch(existing(edit, live)?, patch);
                 let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, typed(edit, patched, Schema::normalize_strict, *validation)?)
+                owned(edit, live, as_body(edit, patched, strictness)?)
             }
-            Self::Strategic(patch, validation) => {
+            Self::Strategic(patch, strictness) => {
                 let patched = strategic(edit, existing(edit, live)?, patch)?;
-                owned(edit, live, typed(edit, patched, Schema::normalize_unstructured, *validation)?)
+                // What is quoted is the patch, as Go prints a map.
+                let shown = Some(format_plain(patch));
+                owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)
             }
         };
         match live.map_or_else(|| new.clone(), |live| ignore_timestamps(live, new.clone())) {
@@ -144,27 +167,43 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
     let context = edit.context;
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
     let applied = manager.apply(live, request).map_err(|error| apply_refused(&error))?;
-    typed(edit, applied, Schema::normalize_unstructured, FieldValidation::Ignore)
+    let lenient = Strictness { validation: FieldValidation::Ignore, found: Vec::new() };
+    typed(edit, applied, Source::Map, &lenient, None)
 }
 
-/// Brings what a patch made into the form of its kind, with defaults. `read` is how it gets there: upstream reads what
-/// came out of JSON and merge patches as a body, and what came out of the others as a map.
-fn typed(edit: &Edit<'_>, patched: Value, read: Read, validation: FieldValidation) -> Result<Value, Status> {
+/// What came out of a JSON or merge patch, which is read as a body would be: it may not say that it is something else.
+fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<Value, Status> {
+    if let Value::Object(object) = &patched {
+        let seen = type_meta(object).map_err(|error| error.to_string());
+        let said = seen.and_then(|seen| other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
+        said.map_err(|why| bad_patch(&text(object), &why))?;
+    }
+    typed(edit, patched, Source::Body, strictness, None)
+}
+
+/// What a patch made, as it stands in the refusal of it.
+pub(super) fn text(object: &Object) -> String {
+    String::from_utf8_lossy(&concord_codec::encode(&Value::Object(object.clone()))).into_owned()
+}
+
+/// Brings what a patch made into the form of its kind, with defaults. Upstream reads what came out
+/// of JSON and merge patches as a body, and what came out of the others as a map: `source` says which.
+/// A refusal quotes `shown`, or what the patch made.
+fn typed(
+    edit: &Edit<'_>,
+    patched: Value,
+    source: Source,
+    strictness: &Strictness,
+    shown: Option<String>,
+) -> Result<Value, Status> {
     if concord_codec::depth_exceeds(&patched, MAX_DEPTH) {
         return Err(Status::unprocessable_patch());
     }
     let Value::Object(mut object) = patched else { return Err(Status::unprocessable_patch()) };
-    let Some(schema) = edit.resource.schema() else { return Ok(Value::Object(object)) };
-    let text =
-        || String::from_utf8_lossy(&concord_codec::encode(&Value::Object(object.clone()))).into_owned();
-    let before = text();
-    let unknown = read(&schema, &mut object).map_err(|error| bad_patch(&before, &error.to_string()))?;
-    if validation == FieldValidation::Strict && !unknown.is_empty() {
-        return Err(bad_patch(&before, &strict_decoding_error(&unknown)));
-    }
-    if validation == FieldValidation::Warn {
-        unknown.iter().flat_map(Violation::warnings).for_each(|text| edit.context.warn(&text));
-    }
+    let Some(form) = edit.resource.form() else { return Ok(Value::Object(object)) };
+    let shown = shown.unwrap_or_else(|| text(&object));
+    let unknown = form.normalize(&mut object, source).map_err(|error| bad_patch(&shown, &error))?;
+    strictness.check(&unknown, edit.context, &shown)?;
     let kind = edit.resource.kind();
     object.insert("kind".to_owned(), kind.kind.as_str().into());
     object.insert("apiVersion".to_owned(), kind.group_version().to_string().into());

@@ -1,13 +1,13 @@
 use concord_codec::{
-    DecodeError, FieldValidation, Limits, Options, PatchType, decode, decode_value, decode_yaml,
+    DecodeError, FieldTree, FieldValidation, Limits, Options, PatchType, decode, decode_value, decode_yaml,
 };
 use concord_merge::JsonPatch;
 use concord_meta::{Status, options::ReadAt};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     PatchRequest, Written,
-    change::{Change, refused},
+    change::{Change, Strictness, refused},
     create::stored,
     update::Edit,
 };
@@ -30,7 +30,8 @@ impl Registry {
         let PatchRequest { name, part, .. } = request;
         let change = match read(&request, context) {
             Ok(change) => change,
-            // What is not there cannot be patched, whatever the patch is.
+            Err(status) if request.patch_type == PatchType::Apply => return Err(status),
+            // What is not there cannot be patched otherwise, whatever the patch is.
             Err(status) => {
                 return Err(self.get(storage, name, ReadAt::MostRecent).await.err().unwrap_or(status));
             }
@@ -47,18 +48,21 @@ pub(super) fn read<'a>(request: &PatchRequest<'_>, context: &Context) -> Result<
     }
     Ok(match request.patch_type {
         PatchType::Json => {
-            let body = decode_value(body, Limits::default()).map_err(|error| undecodable(&error))?;
-            let patch = JsonPatch::decode(&body).map_err(|error| refused(error.answer(), error.message()))?;
-            Change::Json(patch, validation)
+            let value = decode_value(body, Limits::default()).map_err(|error| undecodable(&error))?;
+            let patch =
+                JsonPatch::decode(&value).map_err(|error| refused(error.answer(), error.message()))?;
+            Change::Json(patch, Strictness { validation, found: odd_operations(body, validation) })
         }
         PatchType::Merge => {
-            let patch = object(body, validation, context).map_err(|error| undecodable(&error))?;
-            Change::Merge(patch?, validation)
+            let (patch, found) = object(body, validation).map_err(|error| undecodable(&error))?;
+            Change::Merge(patch, Strictness { validation, found })
         }
         PatchType::StrategicMerge => {
-            let patch =
-                object(body, validation, context).map_err(|error| Status::bad_request(error.to_string()))?;
-            Change::Strategic(patch?, validation)
+            let (patch, found) =
+                object(body, validation).map_err(|error| Status::bad_request(error.to_string()))?;
+            // Go reads null as a map without entries.
+            let patch = Some(patch).filter(|patch| !patch.is_null()).unwrap_or_else(|| json!({}));
+            Change::Strategic(patch, Strictness { validation, found })
         }
         PatchType::Apply => Change::Apply { config: config(body, validation, context)?, force },
     })
@@ -68,38 +72,52 @@ fn undecodable(error: &DecodeError) -> Status {
     Status::bad_request(format!("error decoding patch: {error}"))
 }
 
-/// The object that a patch is. One that is none is refused where it is merged, with the words of that.
-fn object(
-    body: &[u8],
-    validation: FieldValidation,
-    context: &Context,
-) -> Result<Result<Value, Status>, DecodeError> {
+/// The object that a patch is, and the fields it has twice. One that is none is refused where it is merged, with the
+/// words of that.
+fn object(body: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), DecodeError> {
     let value = decode_value(body, Limits::default())?;
     if !value.is_object() {
-        return Ok(Ok(value));
+        return Ok((value, Vec::new()));
     }
     let decoded = decode(body, &Options { validation, ..Options::default() })?;
-    if validation == FieldValidation::Strict && !decoded.violations.is_empty() {
-        let text = concord_codec::strict_decoding_error(&decoded.violations);
-        return Ok(Err(super::change::bad_patch(&String::from_utf8_lossy(body), &text)));
-    }
-    decoded
-        .violations
-        .iter()
-        .flat_map(concord_codec::Violation::warnings)
-        .for_each(|text| context.warn(&text));
-    Ok(Ok(Value::Object(decoded.object)))
+    let found = decoded.violations.iter().map(ToString::to_string).collect();
+    Ok((Value::Object(decoded.object), found))
+}
+
+/// The fields that operations of a JSON patch have twice, or that no operation has.
+fn odd_operations(body: &[u8], validation: FieldValidation) -> Vec<String> {
+    let any = || FieldTree::Any;
+    let operation = FieldTree::object([("op", any()), ("path", any()), ("from", any()), ("value", any())]);
+    // Violations are found in objects; their paths then begin with this name.
+    let fields = FieldTree::object([("p", FieldTree::List(Box::new(operation)))]);
+    let wrapped = [br#"{"p":"#, body, b"}"].concat();
+    let limits = Limits { max_bytes: wrapped.len(), ..Limits::default() };
+    let decoded = decode(&wrapped, &Options { limits, validation, fields: Some(&fields) });
+    let violations = decoded.map(|decoded| decoded.violations).unwrap_or_default();
+    violations.iter().map(|violation| format!("json patch {violation}").replacen("\"p[", "\"[", 1)).collect()
 }
 
 /// What somebody wants an object to be: YAML, of which JSON is a part.
 fn config(body: &[u8], validation: FieldValidation, context: &Context) -> Result<Value, Status> {
     let decoded = decode_yaml(body, &Options { validation, ..Options::default() });
-    let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+    let decoded = decoded.map_err(|error| match error {
+        DecodeError::NotAnObject { found } => Status::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into \
+             Go value of type map[string]interface {{}}"
+        )),
+        DecodeError::Yaml(_) => {
+            Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+        }
+        error => Status::bad_request(format!("error decoding YAML: {error}")),
+    })?;
     let repeated: Vec<String> =
         decoded.violations.iter().flat_map(concord_codec::Violation::warnings).collect();
     if validation == FieldValidation::Strict && !decoded.violations.is_empty() {
         let texts: Vec<String> = decoded.violations.iter().map(ToString::to_string).collect();
-        return Err(Status::bad_request(format!("error strict decoding YAML: {}", texts.join(", "))));
+        let texts = texts.join(", ");
+        return Err(Status::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {texts}"
+        )));
     }
     repeated.iter().for_each(|text| context.warn(text));
     Ok(Value::Object(decoded.object))

@@ -10,7 +10,13 @@ use concord_meta::{
 use concord_schema::{Place, Schema};
 use serde_json::{Value, json};
 
-use super::{PatchRequest, change::Change, create::stored, patch, update::Edit};
+use super::{
+    PatchRequest,
+    change::{Change, bad_patch, text},
+    create::stored,
+    patch,
+    update::Edit,
+};
 use crate::{
     Context, Item, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata, metadata_mut,
 };
@@ -143,7 +149,11 @@ impl ScaleEdit<'_> {
         };
         let new = change.make_with(&manager, self.context, old)?;
         let Value::Object(mut new) = new else { return Err(Status::unprocessable_patch()) };
-        super::decode::finish(&mut new, &self.scaling.schema, &scale_kind())?;
+        // What an update sends was read before; if this is no Scale, a patch made it.
+        let before = text(&new);
+        let fits = self.scaling.schema.normalize(&mut new);
+        fits.map_err(|error| bad_patch(&before, &error.to_string()))?;
+        super::decode::finish(&mut new, &self.scaling.schema.clone().into(), &scale_kind())?;
         Ok(new)
     }
 
@@ -167,7 +177,7 @@ impl ScaleEdit<'_> {
 
     fn paths(&self) -> ScalePaths {
         let path = Path::of_fields(self.scaling.spec_replicas.iter().map(String::as_str));
-        let versions = self.storage.schemas.keys();
+        let versions = self.storage.forms.keys();
         let paths: BTreeMap<_, _> = versions.map(|version| (version.clone(), Some(path.clone()))).collect();
         ScalePaths { api_version: self.resource.version.to_string(), paths }
     }

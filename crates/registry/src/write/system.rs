@@ -11,9 +11,9 @@ use crate::{Context, Object, Resource, metadata, metadata_mut, object::set};
 /// What generated names end in: no vowels, so that no words come out, and nothing that looks like something else.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Refuses or drops what only the server sets.
-pub(super) fn begin_create(object: &mut Object) -> Result<(), Status> {
-    if !metadata(object).resource_version().is_empty() {
+/// Refuses or drops what only the server sets. A resource version is refused where the object would be stored.
+pub(super) fn begin_create(object: &mut Object, dry_run: bool) -> Result<(), Status> {
+    if !dry_run && !metadata(object).resource_version().is_empty() {
         return Err(Status::untyped("resourceVersion should not be set on objects to be created"));
     }
     let metadata = metadata_mut(object);
@@ -123,9 +123,10 @@ mod tests {
     fn what_only_the_server_sets_is_dropped() {
         let mut new =
             object(json!({"name": "a", "uid": "mine", "deletionTimestamp": "2020-01-01T00:00:00Z"}));
-        begin_create(&mut new).expect("no resource version");
+        begin_create(&mut new, false).expect("no resource version");
         assert_eq!(new, object(json!({"name": "a"})));
-        let refused = begin_create(&mut object(json!({"resourceVersion": "1"}))).expect_err("refused");
+        let mut old = object(json!({"resourceVersion": "1"}));
+        let refused = begin_create(&mut old, false).expect_err("refused");
         assert_eq!((refused.code, refused.reason.as_str()), (500, ""));
         identify(&mut new, Time { unix: 0 });
         let uid = metadata(&new).uid();

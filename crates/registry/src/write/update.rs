@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
-    encode::stored_bytes, metadata, metadata_mut, object::members,
+    metadata, metadata_mut, object::members,
 };
 
 /// An object that is about to be changed, and how.
@@ -134,7 +134,7 @@ impl Registry {
         self.admit(&attributes, &mut object).await?;
         let mut object = self.complete_create(&attributes, edit.storage, object).await?;
         let guard = self.guard(&attributes, Some(&object), &live.snapshot)?;
-        Ok((Plan::Create(stored_bytes(&mut object)), guard))
+        Ok((Plan::Create(edit.storage.encode(&mut object)?), guard))
     }
 
     async fn plan_update(
@@ -161,7 +161,7 @@ impl Registry {
             true => self.removal(&attributes, &live.snapshot)?,
             false => self.guard(&attributes, Some(&new), &live.snapshot)?,
         };
-        let value = stored_bytes(&mut new);
+        let value = edit.storage.encode(&mut new)?;
         let plan = match gone {
             true => Plan::Delete(value),
             false if value == entry.value => Plan::Unchanged,
@@ -198,9 +198,7 @@ impl<'a> Edit<'a> {
         }
         let key = self.storage.key(self.name);
         let key = String::from_utf8_lossy(&key);
-        // Upstream shows it without the prefix that all keys have.
-        let key = key.get(1..).and_then(|rest| rest.find('/').map(|end| &rest[end..])).unwrap_or(&key);
-        Err(Status::update_uid_mismatch(&self.storage.resource, self.name.name, key, &required, &actual))
+        Err(Status::update_uid_mismatch(&self.storage.resource, self.name.name, &key, &required, &actual))
     }
 
     /// Refuses a change that was made from another state than the stored one.
@@ -271,11 +269,10 @@ fn check_name(object: &Object, name: ObjectName<'_>) -> Result<(), Status> {
         ));
     }
     if !name.namespace.is_empty() && !said.namespace().is_empty() && said.namespace() != name.namespace {
-        return refuse(format!(
-            "the namespace of the object ({}) does not match the namespace on the request ({})",
-            said.namespace(),
-            name.namespace
-        ));
+        return refuse(
+            "the namespace of the provided object does not match the namespace sent on the request"
+                .to_owned(),
+        );
     }
     Ok(())
 }
