@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
-    encode::stored_object, metadata, object::members,
+    encode::{stored_bytes, stored_object},
+    metadata,
+    object::members,
 };
 
 /// How often a name is generated, or something else is chosen for the object, before the client is told that none was
@@ -113,7 +115,7 @@ impl Registry {
     ) -> Result<Item, Status> {
         let Attributes { namespace, name, .. } = *attributes;
         let mut attempts = Attempts::new(self, storage, storage.key(ObjectName { namespace, name }));
-        let value = storage.encode(object)?;
+        let value = stored_bytes(object);
         loop {
             let live = attempts.live().await?;
             let decided = match &live.entry {
@@ -169,7 +171,7 @@ pub(super) fn stored(resource: &Resource) -> Result<&Storage, Status> {
     resource.storage().map(AsRef::as_ref).ok_or_else(Status::method_not_allowed)
 }
 
-/// Turns an object into the version that the storage works in.
+/// Turns an object into the storage version.
 pub(super) fn to_storage(storage: &Storage, object: &mut Object) -> Result<(), Status> {
     let version = storage.version.to_string();
     if object.get("apiVersion").and_then(Value::as_str) == Some(&version) {
