@@ -160,10 +160,6 @@ impl Assembly<'_> {
     fn storage(&self, versions: &[&ResourceFacts], all: &[&ResourceFacts]) -> Option<Storage> {
         let first = versions.first()?;
         let stored = first.storage?;
-        let mut schemas: BTreeMap<String, Arc<Schema>> = BTreeMap::new();
-        for facts in all {
-            schemas.insert(facts.api_version(), schema(facts.group, facts.version, facts.kind)?);
-        }
         // Upstream stores a few kinds in versions that no release serves any more; here they are stored as served.
         let (group, version) = match schema(stored.group, stored.version, first.kind) {
             Some(_) => (stored.group, stored.version),
@@ -171,24 +167,37 @@ impl Assembly<'_> {
         };
         let stored_schema = schema(group, version, first.kind)?;
         let version = GroupVersion::new(group, version);
+        let mut schemas = schemas(all)?;
         schemas.insert(version.to_string(), stored_schema.clone());
+        let names: Vec<String> = schemas.keys().cloned().collect();
         // Selectors name the fields of the stored version.
         let of_stored =
             versions.iter().find(|facts| facts.group == group && facts.version == version.version);
         let facts = of_stored.unwrap_or(first);
-        let names: Vec<String> = schemas.keys().cloned().collect();
         let strategy = BuiltinStrategy::new(facts, &stored_schema, &names, self.settings.event_ttl);
         Some(Storage {
             resource: GroupResource::new(facts.group, facts.plural),
             kind: facts.kind.to_owned(),
+            encoding: version.clone(),
             version,
             namespaced: facts.namespaced,
             prefix: format!("{}{}/", self.settings.prefix, stored.key).into(),
             strategy: Arc::new(strategy),
-            converter: Arc::new(BuiltinConverter { schemas: schemas.clone() }),
-            schemas,
+            converter: Arc::new(BuiltinConverter { schemas }),
+            // As for upstream, who owns fields of an object in another group is forgotten.
+            forms: self::schemas(versions)?
+                .into_iter()
+                .map(|(version, schema)| (version, schema.into()))
+                .collect(),
+            formed_since: 0,
         })
     }
+}
+
+/// The fields of a kind in each of its versions, by `apiVersion`.
+fn schemas(versions: &[&ResourceFacts]) -> Option<BTreeMap<String, Arc<Schema>>> {
+    let schema = |facts: &&ResourceFacts| schema(facts.group, facts.version, facts.kind);
+    versions.iter().map(|facts| Some((facts.api_version(), schema(facts)?))).collect()
 }
 
 fn verbs(names: &[&str]) -> Vec<Verb> {

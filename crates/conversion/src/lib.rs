@@ -130,6 +130,22 @@ pub fn convert(object: &mut Object, from: &str, to: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Makes an object what upstream makes of it when it reads it, which is by way of a version of its own and back.
+///
+/// That shows only in HorizontalPodAutoscalers: v1 says which metric it means if it named none, and annotations that keep
+/// the fields of another version are gone where they have no meaning.
+pub fn settle(object: &mut Object) {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    match (text("kind"), text("apiVersion")) {
+        ("HorizontalPodAutoscaler", "autoscaling/v1") => {
+            autoscaling::to_v2(object);
+            autoscaling::to_v1(object);
+        }
+        ("HorizontalPodAutoscaler", "autoscaling/v2") => autoscaling::drop_annotations(object),
+        _ => {}
+    }
+}
+
 /// What changes the fields of a kind.
 type Change = fn(&mut Object);
 

@@ -1,5 +1,6 @@
 //! What kinds do beyond what the table of facts can say.
 
+mod autoscalers;
 mod certificates;
 mod namespaces;
 mod pods;
@@ -48,6 +49,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("", "pods") => pods::HOOKS,
         ("", "secrets") => secrets::HOOKS,
         ("", "services") => services::HOOKS,
+        ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
         _ => Hooks::NONE,
     }

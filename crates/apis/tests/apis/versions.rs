@@ -102,6 +102,16 @@ async fn fields_are_owned_in_the_version_that_they_were_applied_in() {
     assert_eq!(answer.body["spec"]["minReplicas"], 2);
 }
 
+#[tokio::test]
+async fn who_creates_an_autoscaler_owns_the_metric_that_it_means() {
+    let server = Server::new(Release::LATEST, &[]).await;
+    let spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5});
+    let made = create(&server, HPA_V1, &autoscaler("v1", &spec)).await;
+    assert_eq!(made["spec"]["targetCPUUtilizationPercentage"], 80);
+    let owned = &made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
+    assert_eq!(owned["f:targetCPUUtilizationPercentage"], json!({}), "{owned}");
+}
+
 fn event(name: &str, about: &str) -> Value {
     json!({"kind": "Event", "apiVersion": "v1", "metadata": {"name": name}, "reason": "Started",
         "involvedObject": {"kind": "Pod", "name": about, "namespace": "ns"}, "message": "it runs", "type": "Normal"})
@@ -145,6 +155,13 @@ async fn events_are_the_same_in_both_groups() {
         assert_eq!(answer.code, 400, "{field}");
         assert_eq!(answer.body["message"], format!("field label not supported: {field}"));
     }
+    // Who owned fields in the other group is forgotten, as upstream forgets it.
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let merge = [("content-type", "application/merge-patch+json")];
+    let patched = server.ask("PATCH", &format!("{EVENTS}/one?fieldManager=me"), &merge, Some(&label)).await;
+    assert_eq!(patched.code, 200, "{}", patched.body);
+    let owners = patched.body["metadata"]["managedFields"].as_array().expect("owners").iter();
+    assert_eq!(owners.map(|entry| &entry["manager"]).collect::<Vec<_>>(), ["me"]);
     let missing = server.get(&format!("{EVENTS}/none")).await;
     assert_eq!(missing["message"], "events.events.k8s.io \"none\" not found");
 }

@@ -114,6 +114,11 @@ pub(crate) fn to_v2(object: &mut Object) {
     put(status, "conditions", kept(CONDITIONS, &shapes::CONDITIONS));
 }
 
+/// Leaves v2 without annotations that keep its fields in other versions.
+pub(crate) fn drop_annotations(object: &mut Object) {
+    take_annotations(object);
+}
+
 /// The annotations that keep fields of other versions, taken out.
 fn take_annotations(object: &mut Object) -> Map<String, Value> {
     let Some(metadata) = member(object, "metadata") else { return Map::new() };

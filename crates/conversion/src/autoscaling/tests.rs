@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::convert;
+use crate::{convert, settle};
 
 fn converted(mut object: Value, to: &str) -> Value {
     let from = object["apiVersion"].as_str().expect("a version").to_owned();
@@ -161,6 +161,21 @@ fn what_a_client_wrote_into_the_annotations_counts_if_it_can_be_read() {
     let mut v2 = autoscaler("autoscaling/v2", json!({"metrics": [cpu(5)]}), json!({}));
     v2["metadata"]["annotations"] = json!({"autoscaling.alpha.kubernetes.io/behavior": "{}"});
     assert_eq!(converted(v2, "autoscaling/v1")["metadata"], json!({"name": "a"}));
+}
+
+#[test]
+fn reading_settles_what_v1_means_and_what_v2_does_not_know() {
+    let settled = |mut object: Value| {
+        settle(object.as_object_mut().expect("an object"));
+        object
+    };
+    let v1 = settled(autoscaler("autoscaling/v1", json!({"maxReplicas": 1}), json!({})));
+    assert_eq!(v1["spec"], json!({"maxReplicas": 1, "targetCPUUtilizationPercentage": 80}));
+    assert_eq!((&v1["apiVersion"], settled(v1.clone())), (&json!("autoscaling/v1"), v1.clone()));
+    let mut v2 = autoscaler("autoscaling/v2", json!({"maxReplicas": 1}), json!({}));
+    let before = v2.clone();
+    v2["metadata"]["annotations"] = json!({"autoscaling.alpha.kubernetes.io/conditions": "[]"});
+    assert_eq!(settled(v2), before);
 }
 
 #[test]
