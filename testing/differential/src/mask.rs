@@ -22,8 +22,8 @@ static UID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}(-[0-9a-f]{4}){
 static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
 /// An object that a message quotes.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| regex(r#""\{(\\.|[^"\\])*\}""#));
-/// Where a message speaks of the newest revision.
-static CURRENT: LazyLock<Regex> = LazyLock::new(|| regex(r"(current: |in record: )\d+"));
+/// Where a text speaks of a revision.
+static CURRENT: LazyLock<Regex> = LazyLock::new(|| regex(r#"(current: |in record: |resourceVersion: ")\d+"#));
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")

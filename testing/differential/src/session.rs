@@ -11,6 +11,9 @@ use crate::{
     wire::{Answer, Wire},
 };
 
+/// How much of an answer is told for one byte of a sweep.
+const LONGEST_LINE: usize = 120;
+
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -84,6 +87,7 @@ impl Session {
         for (at, answer) in answers.iter().enumerate() {
             let short = short(answer, &self.variables);
             let line = short.lines().filter(|line| !line.starts_with(['{'])).collect::<Vec<_>>().join(" ");
+            let line: String = line.chars().take(LONGEST_LINE).collect();
             if line != last {
                 lines.push(format!("{at}: {line}"));
                 last = line;

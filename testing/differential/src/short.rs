@@ -6,6 +6,8 @@ use crate::{expand::Variables, mask, wire::Answer};
 
 /// How much of an answer that is not a Status is written down.
 const LONGEST_TEXT: usize = 300;
+/// More of one character in a row is not written out.
+const MOST_IN_A_ROW: usize = 40;
 
 /// Code and reason; the message; the details; what clients are warned of. Of answers that are no failure only the
 /// code and the warnings.
@@ -35,7 +37,24 @@ pub fn short(answer: &Answer, variables: &Variables) -> String {
     }
     lines.extend(warnings);
     lines.retain(|line| !line.is_empty());
-    mask::text(&lines.join("\n"), variables)
+    mask::text(&collapse(&lines.join("\n")), variables)
+}
+
+/// A character that comes very often in a row is written once, as tables write it.
+fn collapse(text: &str) -> String {
+    let mut collapsed = String::with_capacity(text.len().min(1024));
+    let mut rest = text.chars().peekable();
+    while let Some(first) = rest.next() {
+        let mut count = 1;
+        while rest.next_if_eq(&first).is_some() {
+            count += 1;
+        }
+        match count > MOST_IN_A_ROW {
+            true => collapsed.push_str(&format!("<repeat {count} {first}>")),
+            false => collapsed.extend(std::iter::repeat_n(first, count)),
+        }
+    }
+    collapsed
 }
 
 /// The failure that an answer tells of.
@@ -65,5 +84,6 @@ mod tests {
         assert_eq!(answer(200, "{}"), "200\nwarning: 299 - \"w\"");
         assert_eq!(answer(404, "404 page not found\n"), "404\n404 page not found\nwarning: 299 - \"w\"");
         assert_eq!(answer(0, ""), "closed");
+        assert_eq!(collapse(&format!("aab{}c", "x".repeat(41))), "aab<repeat 41 x>c");
     }
 }

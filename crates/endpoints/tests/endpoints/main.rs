@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod discovery;
+mod fuzz;
 mod lists;
 mod objects;
 mod resources;
