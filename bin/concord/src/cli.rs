@@ -5,7 +5,7 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{duration, version};
+use crate::{access::AuthorizationOptions, duration, version};
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
 #[derive(Debug, Parser)]
@@ -46,6 +46,8 @@ pub(crate) struct ServeOptions {
     pub(crate) serving: SecureServingOptions,
     #[command(flatten)]
     pub(crate) authentication: AuthenticationOptions,
+    #[command(flatten)]
+    pub(crate) authorization: AuthorizationOptions,
     #[command(flatten)]
     pub(crate) etcd: EtcdOptions,
     #[command(flatten)]

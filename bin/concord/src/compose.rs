@@ -16,7 +16,10 @@ use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
 use concord_store::Store;
 
-use crate::cli::{ApiOptions, ServeOptions};
+use crate::{
+    access::Access,
+    cli::{ApiOptions, ServeOptions},
+};
 
 /// What a server is made of besides its connections.
 pub(crate) struct Parts {
@@ -32,6 +35,7 @@ impl Parts {
     pub(crate) fn new(
         options: &ServeOptions,
         release: Release,
+        access: &Access,
         store: Arc<dyn Store>,
         replica: &Arc<Replica>,
         metrics: Arc<Metrics>,
@@ -44,13 +48,16 @@ impl Parts {
             runtime_config: RuntimeConfig::parse(&options.apis.runtime_config).context("--runtime-config")?,
             prefix: crate::engine::key_prefix(&options.etcd),
             event_ttl: options.apis.event_ttl,
+            authorizer: access.authorizer.clone(),
         });
         let admission: Vec<Arc<dyn Admission>> = vec![
             // First, as upstream's: where there is no namespace, nothing else about an object matters.
             Arc::new(NamespaceLifecycle::new(&set)?),
             Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
+            // Last, when nobody changes the object any more.
+            access.admission(),
         ];
-        let registry = Arc::new(Registry::new(store, replica.clone(), admission));
+        let registry = Arc::new(Registry::new(access.store(store, replica), replica.clone(), admission));
         let advertise_address = advertise_address(options);
         let server_address =
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();

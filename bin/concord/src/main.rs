@@ -3,6 +3,7 @@
 //! It decides nothing that a library could decide: `cli.rs` says what can be asked for, `serve.rs` puts a
 //! server together, `store.rs` runs the store tools.
 
+mod access;
 mod cli;
 mod compose;
 mod config_file;

@@ -25,10 +25,11 @@ use tokio::{
 };
 
 use crate::{
+    access::Access,
     cli::{AuthenticationOptions, SecureServingOptions, ServeOptions},
     compose::Parts,
     emulation,
-    engine::Engine,
+    engine::{Engine, key_prefix},
     host, kubeconfig, logging, say, version,
 };
 
@@ -49,11 +50,14 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     // The store comes first: its lock keeps a second server away from the certificates, too.
     let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
     let Pki { identity, admin, client_ca } = open_pki(&options.serving, &data_dir)?;
-    let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), Vec::new()));
+    let (access, rules) = Access::new(&options.authorization, key_prefix(&options.etcd));
+    let replica =
+        Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), vec![Box::new(rules)]));
     let metrics = Arc::new(Metrics::default());
-    let parts = Parts::new(&options, release, engine.store(), &replica, metrics.clone())?;
+    let parts = Parts::new(&options, release, &access, engine.store(), &replica, metrics.clone())?;
     let config = Config {
         authentication: authentication(&options.authentication, client_ca)?,
+        authorizer: access.authorizer.clone(),
         requests: RequestLimits {
             timeout: options.requests.request_timeout,
             max_in_flight: options.requests.max_requests_inflight,
@@ -69,17 +73,19 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             delay: options.shutdown.shutdown_delay_duration,
             grace: options.shutdown.shutdown_grace_period,
         },
-        health: health_checks(log_check, engine.store(), replica.clone()),
+        health: health_checks(log_check, engine.store(), replica.clone()).with(access.check()),
         ..Config::new(identity, version::info(release))
     };
     let server = config.complete()?.listen().await?;
-    let controllers = parts.controllers(server.local_addr().port(), engine.is_shared())?;
+    let controllers = Arc::new(parts.controllers(server.local_addr().port(), engine.is_shared())?);
+    let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;
     let kubeconfig = data_dir.join(kubeconfig::FILE);
     let url = format!("https://{}", dialable(server.local_addr()));
     Kubeconfig::new(&url, &admin).write(&kubeconfig)?;
     announce(&url, &engine, &data_dir, &kubeconfig)?;
     run_until_signalled(server, signals, async {
+        roles.shutdown().await;
         controllers.shutdown().await;
         replica.shutdown().await;
         engine.close().await;

@@ -15,13 +15,14 @@ use concord_registry::{
     Backing, Resource, ResourceNames, Scaling, Storage, Subresource, SubresourceKind, Verb,
 };
 use concord_schema::Schema;
+use concord_server::{AlwaysDeny, Authorizer};
 
 use crate::{
-    RuntimeConfig, conversion::BuiltinConverter, strategy::BuiltinStrategy, virtuals, virtuals::Later,
+    RuntimeConfig, conversion::BuiltinConverter, strategy::BuiltinStrategy, virtuals, virtuals::Needs,
 };
 
 /// What the operator decides about the built-in APIs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// The release of Kubernetes whose APIs they are.
     pub release: Release,
@@ -31,6 +32,8 @@ pub struct Settings {
     pub prefix: String,
     /// How long events are kept.
     pub event_ttl: Duration,
+    /// Who may do what, for those who ask. By default nobody may do anything.
+    pub authorizer: Arc<dyn Authorizer>,
 }
 
 impl Default for Settings {
@@ -40,14 +43,15 @@ impl Default for Settings {
             runtime_config: RuntimeConfig::default(),
             prefix: "/registry/".to_owned(),
             event_ttl: Duration::from_secs(3600),
+            authorizer: Arc::new(AlwaysDeny),
         }
     }
 }
 
 /// The built-in APIs that are turned on, ready to be served.
 pub fn api_set(settings: &Settings) -> ApiSet {
-    Assembly { settings, storages: HashMap::new(), budgets: Arc::new(OnceLock::new()) }
-        .set(Catalog::of(settings.release))
+    let needs = Needs { budgets: Arc::new(OnceLock::new()), authorizer: settings.authorizer.clone() };
+    Assembly { settings, storages: HashMap::new(), needs }.set(Catalog::of(settings.release))
 }
 
 struct Assembly<'a> {
@@ -55,7 +59,7 @@ struct Assembly<'a> {
     /// By group and key: the versions of one resource have it in common. Events are in two groups, whose selectors name
     /// fields differently: each has its own view of the same keys.
     storages: HashMap<(&'static str, &'static str), Arc<Storage>>,
-    budgets: Later,
+    needs: Needs,
 }
 
 impl Assembly<'_> {
@@ -85,7 +89,7 @@ impl Assembly<'_> {
     fn endpoint(&self, facts: &ResourceFacts) -> Option<Endpoint> {
         let resource = Arc::new(self.resource(facts)?);
         if facts.plural == "poddisruptionbudgets" && facts.version == "v1" {
-            self.budgets.set(resource.clone()).ok();
+            self.needs.budgets.set(resource.clone()).ok();
         }
         let printer = concord_printers::printer(facts.group, facts.version, facts.kind);
         Some(Endpoint { resource, columns: Columns::Fixed(printer) })
@@ -106,7 +110,7 @@ impl Assembly<'_> {
             Some(storage) => Backing::Stored(self.storages.get(&(facts.group, storage.key))?.clone()),
             None => {
                 let schema = schema(facts.group, facts.version, facts.kind)?;
-                Backing::Virtual(virtuals::of(facts.kind, schema, &self.budgets))
+                Backing::Virtual(virtuals::of(facts.kind, schema, &self.needs))
             }
         };
         let mut resource = Resource::new(version, names, backing, verbs(&facts.verbs));
@@ -124,7 +128,7 @@ impl Assembly<'_> {
             "scale" => SubresourceKind::Scale(scaling()?),
             "binding" | "eviction" | "token" => {
                 let schema = schema(facts.group, facts.version, facts.kind)?;
-                SubresourceKind::Virtual(virtuals::of(facts.kind, schema, &self.budgets))
+                SubresourceKind::Virtual(virtuals::of(facts.kind, schema, &self.needs))
             }
             "attach" | "exec" | "log" | "portforward" | "proxy" => {
                 SubresourceKind::Unreachable("this server has no nodes behind it")

@@ -64,6 +64,13 @@ pub fn is_print(c: char) -> bool {
     pair.escape_debug().nth(1) == Some(c)
 }
 
+/// A list of strings as `%q` writes it: `["a" "b"]`.
+#[must_use]
+pub fn quote_slice<S: AsRef<str>>(items: &[S]) -> String {
+    let items: Vec<_> = items.iter().map(|item| quote(item.as_ref())).collect();
+    format!("[{}]", items.join(" "))
+}
+
 /// A list of strings as `%#v` writes it: `[]string{"a", "b"}`.
 #[must_use]
 pub fn string_slice<S: AsRef<str>>(items: &[S]) -> String {

@@ -7,9 +7,9 @@ use http::HeaderValue;
 use crate::{
     AllowedOrigins, Authenticator, Authorizer, Metrics, RequestLimits, ShutdownToken,
     filters::{
-        AuditId, Authentication, Authorization, CacheControl, Cors, Goaway, Gzip, Hsts, HttpLog, MaxInFlight,
-        PanicRecovery, ReceivedTimestamp, RequestDeadline, RequestInfoFilter, RequestMetrics, RetryAfter,
-        Timeout, WarningRecorder, WatchTermination,
+        AuditId, Authentication, Authorization, CacheControl, Cors, Goaway, Gzip, Hsts, HttpLog,
+        Impersonation, MaxInFlight, PanicRecovery, ReceivedTimestamp, RequestDeadline, RequestInfoFilter,
+        RequestMetrics, RetryAfter, Timeout, WarningRecorder, WatchTermination,
     },
     http::{Chained, Handler},
 };
@@ -42,11 +42,13 @@ impl<A: Authenticator> Chain<A> {
         // Innermost: it needs the answer as the handler made it, with a length if it has one.
         let handler = Gzip(handler);
         // After everything that can say who the user is, before everything that does what the user wants.
-        let handler = Authorization { inner: handler, authorizer, metrics: metrics.clone() };
+        let handler =
+            Authorization { inner: handler, authorizer: authorizer.clone(), metrics: metrics.clone() };
         // After authentication, since some users are never sent away; before authorization, which may cost.
         let handler = MaxInFlight::new(handler, reads, writes);
-        // Here impersonation is to change the user, and outside of it auditing is to see both users.
-        //
+        // After authentication, which says who wants to be somebody else, and outside of everything that asks who the
+        // user is. Outside of it auditing is to see both users.
+        let handler = Impersonation { inner: handler, authorizer };
         // Before everything that asks who the user is.
         let handler = Authentication { inner: handler, authenticator, metrics: metrics.clone() };
         // Outside authentication: a browser's question whether it may ask comes without credentials.

@@ -39,7 +39,10 @@ pub use authentication::{
     Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError,
     TokenAuthenticator, TokenFile, TokenFileError, Unauthenticated,
 };
-pub use authorization::{AlwaysAllow, Attributes, Authorizer, Basics, Decision, PrivilegedGroups, Union};
+pub use authorization::{
+    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Basics, Decision, NonResourceRule, PrivilegedGroups,
+    ResourceRule, SubjectRules, Union,
+};
 pub use body::{MAX_BODY_BYTES, read_body};
 pub use concord_meta::UserInfo;
 pub use config::{Browsers, CompletedConfig, Config, ConnectionLimits, Error, RequestLimits, Shutdown};

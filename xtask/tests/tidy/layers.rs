@@ -29,7 +29,16 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "server",
         &["concord-endpoints", "concord-openapi", "concord-pki", "concord-registry", "concord-server"],
     ),
-    ("parts", &["concord-apis", "concord-builtins", "concord-controllers", "concord-serviceaccounts"]),
+    (
+        "parts",
+        &[
+            "concord-apis",
+            "concord-builtins",
+            "concord-controllers",
+            "concord-rbac",
+            "concord-serviceaccounts",
+        ],
+    ),
     ("program", &["concord", "concord-bench"]),
     // Tools and test support see everything and are seen by tests only.
     (

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod access;
 mod discovery;
 mod kube_rs;
 mod kubectl;

@@ -13,14 +13,16 @@ async fn a_fresh_server_becomes_ready_and_says_what_it_is() {
     let ready = server.ready(200).await;
     assert_eq!(
         ready.body,
-        "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n[+]shutdown ok\n\
-         readyz check passed\n"
+        "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n\
+         [+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n"
     );
     for protocol in [Protocol::Http1, Protocol::Http2] {
-        for path in ["/healthz", "/livez", "/readyz", "/livez/etcd"] {
+        for path in ["/healthz", "/livez", "/readyz"] {
             let answer = server.get(protocol, path).await;
             assert_eq!((answer.status, answer.body.as_str()), (200, "ok"), "{protocol:?} {path}");
         }
+        let single = server.admin(protocol).await.get("/livez/etcd").await.expect("an answer");
+        assert_eq!((single.status, single.body.as_str()), (200, "ok"), "{protocol:?}");
         let version = server.get(protocol, "/version").await;
         assert!(version.body.contains("\"gitVersion\": \"v1.36.4+concord-"), "{}", version.body);
         assert_eq!(server.get(protocol, "/apis").await.status, 403, "nobody knows who is asking");
@@ -31,6 +33,7 @@ async fn a_fresh_server_becomes_ready_and_says_what_it_is() {
 async fn a_second_server_in_the_same_directory_is_told_who_is_there() {
     let data = tempdir().expect("a directory");
     let server = Program::start(data.path()).await;
+    server.ready(200).await;
     let second = refused(data.path(), &[]).await;
     assert!(second.stderr.contains(&format!("process {}", server.pid())), "{}", second.stderr);
     assert_eq!(server.get(Protocol::Http1, "/livez").await.status, 200, "the first one goes on");
@@ -85,6 +88,7 @@ async fn a_restart_keeps_the_certificate() {
     server.ended().await;
     let server = Program::start(data.path()).await;
     assert_eq!(read(), before);
+    server.ready(200).await;
     assert_eq!(server.get(Protocol::Http1, "/livez").await.status, 200);
 }
 

@@ -1,8 +1,12 @@
 //! Resources and subresources that store nothing under their own name.
 
+mod access_reviews;
 mod binding;
 mod eviction;
+mod managed;
 mod reviews;
+mod rules_review;
+mod selectors;
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,18 +14,41 @@ use async_trait::async_trait;
 use concord_meta::Status;
 use concord_registry::{Invocation, Object, Resource, Virtual};
 use concord_schema::Schema;
+use concord_server::Authorizer;
 use serde_json::json;
 
-use self::{binding::Binding, eviction::Eviction, reviews::SelfSubjectReview};
+use self::{
+    access_reviews::{AccessReview, Whom},
+    binding::Binding,
+    eviction::Eviction,
+    reviews::SelfSubjectReview,
+    rules_review::SelfSubjectRulesReview,
+};
 
 /// A resource that another one needs, known once all are made.
 pub(crate) type Later = Arc<OnceLock<Arc<Resource>>>;
 
-/// What answers a create of this kind, which is not stored. `budgets` are the pod disruption budgets.
-pub(crate) fn of(kind: &str, schema: Arc<Schema>, budgets: &Later) -> Arc<dyn Virtual> {
+/// What those that answer need to know about the rest of the server.
+pub(crate) struct Needs {
+    /// The pod disruption budgets.
+    pub(crate) budgets: Later,
+    /// Who may do what.
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+}
+
+/// What answers a create of this kind, which is not stored.
+pub(crate) fn of(kind: &str, schema: Arc<Schema>, needs: &Needs) -> Arc<dyn Virtual> {
+    let authorizer = || needs.authorizer.clone();
+    let review = |schema, whom| -> Arc<dyn Virtual> {
+        Arc::new(AccessReview { schema, authorizer: authorizer(), whom })
+    };
     match kind {
         "Binding" => Arc::new(Binding(schema)),
-        "Eviction" => Arc::new(Eviction { schema, budgets: budgets.clone() }),
+        "Eviction" => Arc::new(Eviction { schema, budgets: needs.budgets.clone() }),
+        "LocalSubjectAccessReview" => review(schema, Whom::AnybodyHere),
+        "SelfSubjectAccessReview" => review(schema, Whom::Oneself),
+        "SelfSubjectRulesReview" => Arc::new(SelfSubjectRulesReview { schema, authorizer: authorizer() }),
+        "SubjectAccessReview" => review(schema, Whom::Anybody),
         "SelfSubjectReview" => Arc::new(SelfSubjectReview(schema)),
         _ => Arc::new(Unsupported(schema)),
     }

@@ -4,6 +4,7 @@
 //! a [`Union`] that has one decides; what nobody allows is forbidden.
 
 mod basics;
+mod rules;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use crate::{RequestInfo, UserInfo};
 
 pub use basics::Basics;
+pub use rules::{NonResourceRule, ResourceRule, SubjectRules};
 
 /// Who wants to do what.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +35,41 @@ pub enum Decision {
     NoOpinion(String),
 }
 
+impl Decision {
+    /// Whether it may be done.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allow)
+    }
+
+    /// Why it may not be done; empty if it may, or if there is nothing to say.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Allow => "",
+            Self::Deny(reason) | Self::NoOpinion(reason) => reason,
+        }
+    }
+}
+
 /// Something that knows who may do what.
 #[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
-    /// Whether it may be done.
+    /// Whether it may be done. Asked for every request, so the reason of what is allowed is left out.
     async fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
+
+    /// Whether it may be done, and why, also for what is allowed: what reviews answer.
+    async fn explain(&self, attributes: &Attributes<'_>) -> (Decision, String) {
+        let decision = self.authorize(attributes).await;
+        let reason = decision.reason().to_owned();
+        (decision, reason)
+    }
+
+    /// What `user` may do in `namespace`, as far as this authorizer can list it. Who cannot list anything, as one that
+    /// is privileged by its group, says nothing.
+    async fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> SubjectRules {
+        SubjectRules::default()
+    }
 }
 
 /// Authorizers in the order they are asked.
@@ -56,6 +88,27 @@ impl Authorizer for Union {
         }
         Decision::NoOpinion(reasons.join("\n"))
     }
+
+    async fn explain(&self, attributes: &Attributes<'_>) -> (Decision, String) {
+        let mut reasons = Vec::new();
+        for authorizer in &self.0 {
+            match authorizer.explain(attributes).await {
+                (Decision::NoOpinion(_), reason) if reason.is_empty() => {}
+                (Decision::NoOpinion(_), reason) => reasons.push(reason),
+                decided => return decided,
+            }
+        }
+        let reason = reasons.join("\n");
+        (Decision::NoOpinion(reason.clone()), reason)
+    }
+
+    async fn rules_for(&self, user: &UserInfo, namespace: &str) -> SubjectRules {
+        let mut rules = SubjectRules::default();
+        for authorizer in &self.0 {
+            rules.extend(authorizer.rules_for(user, namespace).await);
+        }
+        rules
+    }
 }
 
 /// Allows everything: for servers behind something that decides.
@@ -65,6 +118,20 @@ pub struct AlwaysAllow;
 impl Authorizer for AlwaysAllow {
     async fn authorize(&self, _: &Attributes<'_>) -> Decision {
         Decision::Allow
+    }
+
+    async fn rules_for(&self, _: &UserInfo, _: &str) -> SubjectRules {
+        SubjectRules::everything()
+    }
+}
+
+/// Allows nothing: what another authorizer does not allow is forbidden.
+pub struct AlwaysDeny;
+
+#[async_trait]
+impl Authorizer for AlwaysDeny {
+    async fn authorize(&self, _: &Attributes<'_>) -> Decision {
+        Decision::NoOpinion("Everything is forbidden.".to_owned())
     }
 }
 
@@ -140,5 +207,19 @@ mod tests {
         assert_ne!(ask(&privileged, &user("devs")).await, Decision::Allow);
         assert_eq!(ask(&PrivilegedGroups::new(["devs".to_owned()]), &user("devs")).await, Decision::Allow);
         assert_eq!(ask(&AlwaysAllow, &UserInfo::anonymous()).await, Decision::Allow);
+        assert!(!ask(&AlwaysDeny, &user("system:masters")).await.is_allowed());
+    }
+
+    #[tokio::test]
+    async fn a_union_explains_what_its_members_say() {
+        let (user, request) = (UserInfo::anonymous(), RequestInfo::default());
+        let attributes = Attributes { user: &user, request: &request };
+        let denying = Union(vec![Arc::new(PrivilegedGroups::default()), Arc::new(AlwaysDeny)]);
+        let (decision, reason) = denying.explain(&attributes).await;
+        assert_eq!((decision.reason(), &*reason), ("Everything is forbidden.", "Everything is forbidden."));
+        let allowing = Union(vec![Arc::new(AlwaysDeny), Arc::new(AlwaysAllow)]);
+        assert_eq!(allowing.explain(&attributes).await, (Decision::Allow, String::new()));
+        assert_eq!(allowing.rules_for(&user, "default").await, SubjectRules::everything());
+        assert_eq!(denying.rules_for(&user, "default").await, SubjectRules::default());
     }
 }

@@ -37,7 +37,8 @@ impl<H: Filter> Filter for Authorization<H> {
     }
 }
 
-fn describe<'a>(attributes: &Attributes<'a>) -> RequestAttributes<'a> {
+/// What an answer says about a request that is forbidden.
+pub(super) fn describe<'a>(attributes: &Attributes<'a>) -> RequestAttributes<'a> {
     let (user, info) = (attributes.user, attributes.request);
     RequestAttributes {
         user: &user.name,
