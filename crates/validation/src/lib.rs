@@ -1,1 +1,109 @@
 //! What is wrong with an object of a built-in kind.
+//!
+//! Kubernetes' rules for the kinds it brings along, with its paths, texts and order: clients, tests and people rely on
+//! all three. Objects are defaulted, in the version they are stored in, and have the members and types their schema
+//! says; metadata has been validated. What does not have the right type is as good as absent here.
+//!
+//! The crate never changes an object, never does I/O, and compiles no expressions: what CEL says about the rules of
+//! admission policies is somebody else's to find out.
+//!
+//! Start with [`of`] and [`Validator`]; inside, with `node.rs`, which rules are written against, and `kinds.rs`, the
+//! table of kinds. `docs/validation.md` lists what upstream checks and this does not.
+
+mod admission;
+mod apps;
+mod autoscaling;
+mod batch;
+mod certificates;
+
+mod conditions;
+mod config;
+mod diff;
+mod endpoints;
+mod event;
+mod flow;
+mod internal;
+mod ip;
+mod json;
+mod kinds;
+mod labels;
+mod meta;
+mod namespace;
+mod networking;
+mod node;
+mod nodes;
+mod persistence;
+mod pod;
+mod policy;
+mod quota;
+mod rbac;
+mod resources;
+mod rules;
+mod service;
+mod storage;
+mod volume;
+
+use concord_meta::field;
+use serde_json::{Map, Value};
+
+use self::{
+    kinds::Rules,
+    node::{Findings, Root},
+};
+
+/// An object: the members of its JSON.
+pub type Object = Map<String, Value>;
+
+/// The rules of one kind.
+#[derive(Clone, Copy)]
+pub struct Validator {
+    rules: &'static Rules,
+}
+
+/// The rules of a kind, if it is one that has some. Group and kind are those of the storage version.
+///
+/// ```
+/// use serde_json::json;
+/// let validator = concord_validation::of("", "ConfigMap").expect("a known kind");
+/// let object = json!({"metadata": {"name": "a"}, "data": {"a/b": ""}});
+/// let errors = validator.create(object.as_object().expect("an object"));
+/// assert_eq!(errors[0].field, "data[a/b]");
+/// ```
+#[must_use]
+pub fn of(group: &str, kind: &str) -> Option<Validator> {
+    kinds::KINDS
+        .iter()
+        .find(|rules| rules.kind == kind && rules.group == group)
+        .map(|rules| Validator { rules })
+}
+
+impl Validator {
+    /// What is wrong with a new object beyond what any object's metadata must be.
+    #[must_use]
+    pub fn create(self, object: &Object) -> Vec<field::Error> {
+        let findings = Findings::default();
+        let root = Root::new(&findings, object);
+        if !self.rules.any_finalizers {
+            meta::finalizers(root);
+        }
+        (self.rules.create)(root);
+        findings.take()
+    }
+
+    /// What is wrong with a changed object, which was `old` before. The subresource is empty for the object itself.
+    #[must_use]
+    pub fn update(self, subresource: &str, new: &Object, old: &Object) -> Vec<field::Error> {
+        let findings = Findings::default();
+        (self.rules.update)(subresource, Root::new(&findings, new), Root::new(&findings, old));
+        findings.take()
+    }
+
+    /// What to tell the client about an object that is valid; `old` is what it was before, if it was.
+    #[must_use]
+    pub fn warnings(self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let Some(warnings) = self.rules.warnings else { return Vec::new() };
+        let findings = Findings::default();
+        warnings(Root::new(&findings, new), old.map(|old| Root::new(&findings, old)));
+        findings.take_warnings()
+    }
+}

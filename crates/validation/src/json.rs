@@ -1,0 +1,93 @@
+//! What Go says about bytes that should be a JSON object.
+
+use std::fmt::Write;
+
+/// The bytes that a text in base64 stands for; what is not base64 is left out.
+pub(crate) fn base64(text: &str) -> Vec<u8> {
+    let digit = |b: u8| match b {
+        b'A'..=b'Z' => Some(b - b'A'),
+        b'a'..=b'z' => Some(b - b'a' + 26),
+        b'0'..=b'9' => Some(b - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let (mut bits, mut count, mut out) = (0_u32, 0, Vec::with_capacity(text.len() / 4 * 3));
+    for digit in text.bytes().filter_map(digit) {
+        bits = bits << 6 | u32::from(digit);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push(u8::try_from(bits >> count & 0xff).unwrap_or_default());
+        }
+    }
+    out
+}
+
+/// What `encoding/json` says when it reads these bytes into a map; nothing if it succeeds.
+///
+/// The common cases have Go's words; what else serde_json finds is said in its own.
+pub(crate) fn object_problem(bytes: &[u8]) -> Option<String> {
+    let start = bytes.iter().find(|b| !b" \t\r\n".contains(b));
+    let Some(start) = start else { return Some("unexpected end of JSON input".to_owned()) };
+    match serde_json::from_slice::<serde_json::Value>(bytes) {
+        Ok(serde_json::Value::Object(_) | serde_json::Value::Null) => None,
+        Ok(value) => {
+            let kind = match value {
+                serde_json::Value::Array(_) => "array",
+                serde_json::Value::String(_) => "string",
+                serde_json::Value::Bool(_) => "bool",
+                _ => "number",
+            };
+            Some(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+        }
+        Err(error) if error.is_eof() => Some("unexpected end of JSON input".to_owned()),
+        Err(_) if !b"{[\"-0123456789tfn".contains(start) => {
+            Some(format!("invalid character {} looking for beginning of value", character(*start)))
+        }
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// A byte as Go quotes it.
+fn character(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        b' '..=b'~' => format!("'{}'", char::from(byte)),
+        0x80.. => format!("'{}'", char::from(byte)),
+        _ => {
+            let mut out = String::from("'");
+            write!(out, "\\x{byte:02x}").expect("writing to a String does not fail");
+            out.push('\'');
+            out
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read() {
+        assert_eq!(base64("e30="), b"{}");
+        assert_eq!(base64("aGVsbG8gd29ybGQ="), b"hello world");
+        assert_eq!(base64(""), b"");
+    }
+
+    #[test]
+    fn problems_are_told_in_gos_words() {
+        let table = [
+            ("{}", None),
+            ("null", None),
+            ("", Some("unexpected end of JSON input")),
+            ("{", Some("unexpected end of JSON input")),
+            ("[]", Some("json: cannot unmarshal array into Go value of type map[string]interface {}")),
+            ("bad", Some("invalid character 'b' looking for beginning of value")),
+        ];
+        for (text, problem) in table {
+            assert_eq!(object_problem(text.as_bytes()).as_deref(), problem, "{text}");
+        }
+    }
+}

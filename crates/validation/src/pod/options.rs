@@ -1,0 +1,129 @@
+//! What an update may keep although a new object may not have it.
+
+use super::{affinity, security};
+use crate::{
+    labels::{Values, selector},
+    node::Node,
+    resources,
+    rules::local_non_reserved_path,
+};
+
+/// How strictly a pod's spec is looked at. What was once accepted stays acceptable in that object.
+#[derive(Clone)]
+pub(crate) struct Options<'v> {
+    /// Whether it is a pod, not a template.
+    pub(crate) resource_is_pod: bool,
+    /// Whether host name and subdomain are ignored, as StatefulSets do.
+    pub(crate) without_hostname: bool,
+    /// The claims of a StatefulSet, which count as volumes and stand before them.
+    pub(crate) claims: Vec<&'v str>,
+    pub(crate) indivisible_hugepages: bool,
+    pub(crate) selector_values: Values,
+    pub(crate) node_affinity_values: Values,
+    pub(crate) invalid_spread_selector: bool,
+    pub(crate) legacy_match_label_keys: bool,
+    pub(crate) non_local_token_path: bool,
+    pub(crate) host_sysctls: bool,
+    pub(crate) any_selinux_change_policy: bool,
+    pub(crate) user_namespaces_with_host_network: bool,
+    pub(crate) user_namespaces_with_devices: bool,
+    pub(crate) restart_container_for_init: bool,
+    pub(crate) invalid_deletion_cost: bool,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            resource_is_pod: false,
+            without_hostname: false,
+            claims: Vec::new(),
+            indivisible_hugepages: false,
+            selector_values: Values::Labels,
+            node_affinity_values: Values::Labels,
+            invalid_spread_selector: false,
+            legacy_match_label_keys: false,
+            non_local_token_path: false,
+            host_sysctls: false,
+            any_selinux_change_policy: false,
+            user_namespaces_with_host_network: false,
+            user_namespaces_with_devices: false,
+            restart_container_for_init: false,
+            invalid_deletion_cost: false,
+        }
+    }
+}
+
+fn any_if(broken: bool) -> Values {
+    if broken { Values::Any } else { Values::Labels }
+}
+
+impl Options<'_> {
+    /// The options for the update of a pod or template with this spec and these annotations.
+    pub(crate) fn for_update(old: Node<'_>, annotations: Node<'_>) -> Self {
+        let own_users = old.option("hostUsers") == Some(false);
+        let containers = || super::all_containers(old);
+        let spread = || old.get("topologySpreadConstraints").items();
+        let affinity = old.get("affinity");
+        let terms = if affinity.is_set() { affinity::pod_terms(affinity) } else { Vec::new() };
+        Self {
+            indivisible_hugepages: has_indivisible_hugepages(old),
+            selector_values: any_if(
+                terms.iter().any(|term| term.breaks(|term| affinity::term_selectors(term, Values::Labels))),
+            ),
+            node_affinity_values: any_if(affinity::has_invalid_values(affinity::required_terms(affinity))),
+            invalid_spread_selector: spread()
+                .any(|spread| spread.get("labelSelector").breaks(|node| selector(node, Values::Labels))),
+            legacy_match_label_keys: spread().any(|spread| {
+                spread.breaks(|spread| affinity::match_label_keys(spread, spread.get("labelSelector"), false))
+            }),
+            non_local_token_path: has_non_local_token_path(old),
+            host_sysctls: old
+                .get2("securityContext", "sysctls")
+                .items()
+                .any(|sysctl| sysctl.get("name").breaks(|name| security::host_sysctl(name, old))),
+            any_selinux_change_policy: old.get("securityContext").has("seLinuxChangePolicy"),
+            user_namespaces_with_host_network: own_users && old.flag("hostNetwork"),
+            user_namespaces_with_devices: own_users
+                && containers().any(|c| !c.get("volumeDevices").is_empty()),
+            restart_container_for_init: old.get("initContainers").items().any(|container| {
+                container.str("restartPolicy") != "Always"
+                    && container
+                        .get("resizePolicy")
+                        .items()
+                        .any(|policy| policy.str("restartPolicy") == "RestartContainer")
+            }),
+            invalid_deletion_cost: !super::annotations::has_valid_deletion_cost(annotations),
+            ..Self::default()
+        }
+    }
+
+    /// The options for the update of a template.
+    pub(crate) fn for_template(old: Node<'_>) -> Self {
+        Self::for_update(old.get("spec"), old.get2("metadata", "annotations"))
+    }
+}
+
+fn has_indivisible_hugepages(spec: Node<'_>) -> bool {
+    let indivisible = |list: Node<'_>| {
+        list.entries().any(|(name, amount)| {
+            let size = name.strip_prefix("hugepages-");
+            size.zip(amount.quantity()).is_some_and(|(size, amount)| !resources::is_divisible(size, &amount))
+        })
+    };
+    let lists = super::all_containers(spec)
+        .flat_map(|container| ["limits", "requests"].map(|name| container.get2("resources", name)))
+        .chain([spec.get("overhead")]);
+    lists.into_iter().any(indivisible)
+}
+
+fn has_non_local_token_path(spec: Node<'_>) -> bool {
+    let volumes = spec.get("volumes").items().filter(|volume| volume.has("projected"));
+    volumes.into_iter().any(|volume| {
+        volume.get2("projected", "sources").items().filter(|source| source.has("serviceAccountToken")).any(
+            |source| {
+                let path = source.get2("serviceAccountToken", "path");
+                path.breaks(|path| local_non_reserved_path(path, path.text()))
+            },
+        )
+    })
+}

@@ -1,0 +1,97 @@
+//! Probes and hooks of containers.
+
+use super::Pod;
+use crate::{node::Node, rules::http_header_name};
+
+type Rule = fn(Node<'_>, Option<i64>);
+
+const HANDLERS: [(&str, Rule); 5] = [
+    ("exec", |node, _| node.need(&["command"])),
+    ("httpGet", |node, _| http_get(node)),
+    ("tcpSocket", |node, _| node.get("port").port_or_name()),
+    ("grpc", |node, _| node.get("port").port()),
+    ("sleep", sleep),
+];
+
+fn http_get(node: Node<'_>) {
+    node.need(&["path"]);
+    node.get("port").port_or_name();
+    node.get("scheme").one_of(&["HTTP", "HTTPS"]);
+    for header in node.get("httpHeaders").list() {
+        let name = header.get("name").and_then(serde_json::Value::as_str).unwrap_or_default();
+        node.child("httpHeaders").check_text(name, http_header_name);
+    }
+}
+
+fn sleep(node: Node<'_>, grace: Option<i64>) {
+    let seconds = node.num("seconds");
+    if let Some(grace) = grace
+        && !(0..=grace).contains(&seconds)
+    {
+        let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        node.invalid(seconds, detail);
+    }
+}
+
+fn handler(node: Node<'_>, grace: Option<i64>) {
+    let mut given = HANDLERS.iter().filter(|(name, _)| node.has(name));
+    match given.next() {
+        None => node.required("must specify a handler type"),
+        Some((name, rule)) => {
+            rule(node.get(name), grace);
+            given
+                .for_each(|(name, _)| node.child(name).forbidden("may not specify more than 1 handler type"));
+        }
+    }
+}
+
+fn probe(probe: Node<'_>, grace: Option<i64>) {
+    const NUMBERS: [&str; 5] =
+        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
+    handler(probe, grace);
+    for name in NUMBERS {
+        probe.get(name).nonnegative();
+    }
+    let own_grace = probe.get("terminationGracePeriodSeconds");
+    if let Some(seconds) = own_grace.int()
+        && seconds <= 0
+    {
+        own_grace.invalid(seconds, "must be greater than 0");
+    }
+}
+
+fn succeeds_once(probe: Node<'_>) {
+    let threshold = probe.get("successThreshold");
+    let number = threshold.int().unwrap_or_default();
+    if number != 1 {
+        threshold.invalid(number, "must be 1");
+    }
+}
+
+/// The hooks and the three probes of a container that runs along with the pod.
+pub(super) fn lifecycle_and_probes(container: Node<'_>, pod: &Pod<'_>) {
+    if container.has("lifecycle") {
+        lifecycle(container.get("lifecycle"), pod);
+    }
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if !container.has(name) {
+            continue;
+        }
+        let node = container.get(name);
+        probe(node, pod.grace);
+        let grace = node.get("terminationGracePeriodSeconds");
+        match name {
+            "readinessProbe" if grace.is_set() => grace.wrong("must not be set for readinessProbes"),
+            "readinessProbe" => {}
+            _ => succeeds_once(node),
+        }
+    }
+}
+
+fn lifecycle(node: Node<'_>, pod: &Pod<'_>) {
+    for hook in ["postStart", "preStop"] {
+        if node.has(hook) {
+            handler(node.get(hook), pod.grace);
+        }
+    }
+}
