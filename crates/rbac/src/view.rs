@@ -107,3 +107,6 @@ impl View for RulesView {
         self.publish(revision);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,16 @@ async fn what_is_acknowledged_is_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_put_in_force_is_not_acknowledged() {
+    let server = Server::start().await;
+    server.stop_replica().await;
+    let refused = server.create(&masters(), "clusterroles", "", role("r", &pods(&["get"]))).await;
+    let status = refused.expect_err("nobody decides by it");
+    assert_eq!(status.code, 500, "{}", status.message);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn default_roles_are_put_in_place_and_kept() {
     let server = Server::start().await;
     let (admin, known) = (masters(), user("alice").authenticated());

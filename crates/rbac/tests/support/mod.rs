@@ -79,6 +79,11 @@ impl Server {
         }
     }
 
+    /// From here on nothing that is committed is seen any more.
+    pub(crate) async fn stop_replica(&self) {
+        self.replica.shutdown().await;
+    }
+
     pub(crate) async fn stop(mut self) {
         self.aggregation.shutdown().await;
         self.replica.shutdown().await;
