@@ -26,7 +26,7 @@ pub fn short(answer: &Answer, variables: &Variables) -> String {
             lines.push(one_line(status["message"].as_str().unwrap_or_default()));
             let details = &status["details"];
             if details.as_object().is_some_and(|details| !details.is_empty()) {
-                lines.push(details.to_string());
+                lines.push(mask::value(details, variables).to_string());
             }
         }
         None if answer.code >= 300 => {
