@@ -1,4 +1,4 @@
-//! kubectl, unmodified, where it is installed.
+//! kubectl, unmodified, where it is installed, on both engines.
 
 use std::{
     fs,
@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use concord_testing::etcd::Cluster;
 use tempfile::{TempDir, tempdir};
 
 use crate::support::Program;
@@ -33,15 +34,25 @@ metadata: {name: conf}
 data: {a: "1"}
 "#;
 
+/// Where a server keeps its data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Engine {
+    Embedded,
+    Etcd,
+}
+
+const BOTH: [Engine; 2] = [Engine::Embedded, Engine::Etcd];
+
 /// A server, and kubectl set up for it.
 struct Kubectl {
     data: TempDir,
     _server: Program,
+    _etcd: Option<Cluster>,
 }
 
 impl Kubectl {
     /// `None`, said aloud, if there is no kubectl on this machine.
-    async fn start() -> Option<Self> {
+    async fn start(engine: Engine) -> Option<Self> {
         let mut version = Command::new("kubectl");
         version.args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
         if !version.status().is_ok_and(|status| status.success()) {
@@ -49,9 +60,16 @@ impl Kubectl {
             return None;
         }
         let data = tempdir().expect("a directory");
-        let server = Program::start(data.path()).await;
+        let mut flags = Vec::new();
+        let mut etcd = None;
+        if engine == Engine::Etcd {
+            let cluster = etcd.insert(Cluster::single().await.expect("an etcd"));
+            flags.push(format!("--etcd-servers={}", cluster.endpoints().join(",")));
+        }
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let server = Program::start_with(data.path(), &flags).await;
         server.ready(200).await;
-        Some(Self { data, _server: server })
+        Some(Self { data, _server: server, _etcd: etcd })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -94,7 +112,13 @@ fn assert_has(text: &str, parts: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn manifests_are_applied_changed_and_deleted() {
-    let Some(kubectl) = Kubectl::start().await else { return };
+    for engine in BOTH {
+        let Some(kubectl) = Kubectl::start(engine).await else { return };
+        apply_change_and_delete(&kubectl);
+    }
+}
+
+fn apply_change_and_delete(kubectl: &Kubectl) {
     let manifest = kubectl.file("web.yaml", MANIFEST);
     let file = manifest.as_str();
     assert_has(
@@ -162,7 +186,13 @@ async fn manifests_are_applied_changed_and_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn imperative_commands_work() {
-    let Some(kubectl) = Kubectl::start().await else { return };
+    for engine in BOTH {
+        let Some(kubectl) = Kubectl::start(engine).await else { return };
+        command(&kubectl);
+    }
+}
+
+fn command(kubectl: &Kubectl) {
     kubectl.ok(&["create", "namespace", "team"]);
     kubectl.ok(&["create", "configmap", "c", "-n", "team", "--from-literal=k=v"]);
     kubectl.ok(&["create", "secret", "generic", "s", "-n", "team", "--from-literal=p=w"]);
@@ -182,21 +212,131 @@ async fn imperative_commands_work() {
     );
 }
 
+/// Ten kinds, as a chart has them; `@` is a number.
+const CHART: &str = r#"
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: m@, labels: {n: "@"}}
+data: {k: "@"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: m@}
+data: {p: "cA=="}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: m@}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: m@}
+spec: {selector: {app: m@}, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: m@}
+spec:
+  replicas: @
+  selector: {matchLabels: {app: m@}}
+  template:
+    metadata: {labels: {app: m@}}
+    spec:
+      serviceAccountName: m@
+      containers:
+      - {name: c, image: "nginx:1", ports: [{containerPort: 8080}], env: [{name: NUMBER, value: "@"}], resources: {limits: {cpu: 500m, memory: 64Mi}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: m@}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: m@}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: m@}
+subjects: [{kind: ServiceAccount, name: m@, namespace: default}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: m@}
+spec: {podSelector: {matchLabels: {app: m@}}, policyTypes: [Ingress], ingress: [{ports: [{port: 8080, protocol: TCP}]}]}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: m@}
+spec: {hard: {pods: "10"}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: m@}
+spec: {rules: [{host: m@.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: m@, port: {number: 80}}}}]}}]}
+"#;
+const KINDS: &str = "cm,secret,sa,svc,deploy,role,rolebinding,netpol,quota,ingress";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_objects_applied_twice_change_nothing_the_second_time() {
-    let Some(kubectl) = Kubectl::start().await else { return };
-    let object = |n: usize| {
-        format!(
-            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}, labels: {{n: \"{n}\"}}}}\ndata: {{k: \"{n}\"}}\n"
-        )
-    };
-    let manifest = kubectl.file("many.yaml", &(0..50).map(object).collect::<String>());
-    assert_eq!(count(&kubectl.ok(&["apply", "-f", &manifest]), "created"), 50);
-    let versions =
-        |kubectl: &Kubectl| kubectl.ok(&["get", "cm", "-o", "jsonpath={.items[*].metadata.resourceVersion}"]);
-    let before = versions(&kubectl);
-    assert_eq!(count(&kubectl.ok(&["apply", "-f", &manifest]), "unchanged"), 50);
-    assert_eq!(versions(&kubectl), before);
+    for engine in BOTH {
+        let Some(kubectl) = Kubectl::start(engine).await else { return };
+        let text: String = (1..=5).map(|n: usize| CHART.replace('@', &n.to_string())).collect();
+        let chart = kubectl.file("chart.yaml", &text);
+        assert_eq!(count(&kubectl.ok(&["apply", "-f", &chart]), "created"), 50, "{engine:?}");
+        let versions = || {
+            kubectl.ok(&[
+                "get",
+                KINDS,
+                "-o",
+                "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}\n{end}",
+            ])
+        };
+        let before = versions();
+        assert_eq!(count(&kubectl.ok(&["apply", "-f", &chart]), "unchanged"), 50, "{engine:?}");
+        assert_eq!(versions(), before, "{engine:?}");
+        // The third way: what is live differs from what was applied and from what is wanted.
+        kubectl.ok(&["label", "deploy", "m1", "by=hand"]);
+        let changed = kubectl.file("chart.yaml", &text.replace("image: \"nginx:1\"", "image: \"nginx:2\""));
+        let differs = kubectl.output(&["diff", "-f", &changed]);
+        assert_eq!(differs.status.code(), Some(1), "{}", String::from_utf8_lossy(&differs.stderr));
+        assert_has(
+            &String::from_utf8_lossy(&differs.stdout),
+            &["-        image: nginx:1", "+        image: nginx:2"],
+        );
+        assert_eq!(count(&kubectl.ok(&["apply", "-f", &changed]), "configured"), 5, "{engine:?}");
+        assert_has(
+            &kubectl.ok(&["get", "deploy", "m1", "--show-labels", "-o", "wide"]),
+            &["by=hand", "nginx:2"],
+        );
+        kubectl.ok(&["delete", "-f", &changed, "--wait=false"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_are_explained_and_conditions_awaited() {
+    let Some(kubectl) = Kubectl::start(Engine::Embedded).await else { return };
+    assert_has(
+        &kubectl.ok(&["explain", "deployment.spec.replicas"]),
+        &["GROUP:      apps", "VERSION:    v1", "<integer>"],
+    );
+    assert_has(
+        &kubectl.ok(&["explain", "pod", "--recursive"]),
+        &["terminationGracePeriodSeconds", "<PodSpec>"],
+    );
+    assert_has(&kubectl.fails(&["explain", "deployment.nope"]), &["field \"nope\" does not exist"]);
+    let manifest = kubectl.file("web.yaml", MANIFEST);
+    kubectl.ok(&["apply", "-f", &manifest]);
+    let condition = r#"{"status":{"conditions":[{"type":"Available","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","lastUpdateTime":"2026-01-01T00:00:00Z"}]}}"#;
+    kubectl.ok(&["patch", "deploy", "web", "--subresource=status", "--type=merge", "-p", condition]);
+    assert_has(
+        &kubectl.ok(&["wait", "--for=condition=Available", "deploy/web", "--timeout=30s"]),
+        &["condition met"],
+    );
+    assert_has(
+        &kubectl.fails(&["wait", "--for=condition=Nope", "deploy/web", "--timeout=1s"]),
+        &["timed out"],
+    );
+    kubectl.ok(&["delete", "cm", "conf", "--wait=false"]);
+    assert_has(&kubectl.ok(&["wait", "--for=delete", "cm/conf", "--timeout=30s"]), &[]);
 }
 
 fn count(text: &str, word: &str) -> usize {
@@ -205,7 +345,7 @@ fn count(text: &str, word: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_shows_what_changes() {
-    let Some(kubectl) = Kubectl::start().await else { return };
+    let Some(kubectl) = Kubectl::start(Engine::Embedded).await else { return };
     let output = kubectl.path("watch.out");
     let mut watch = spawn_watch(&kubectl, &output);
     let seen = |line: &str| fs::read_to_string(&output).is_ok_and(|text| text.contains(line));

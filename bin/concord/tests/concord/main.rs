@@ -3,9 +3,12 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod access;
+mod answers;
 mod discovery;
 mod kube_rs;
 mod kubectl;
+mod python;
 mod serve;
 mod store;
+mod stuck;
 mod support;

@@ -1,0 +1,74 @@
+//! What kube-apiserver answers to odd requests, written down in tables, and whether this server answers the same.
+//!
+//! The tables are those of `testing/differential`, which also compares two running servers by them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use concord_differential::{Case, Session, Table, load};
+use concord_testing::etcd::Cluster;
+use tempfile::tempdir;
+
+use crate::support::Program;
+
+fn tables() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/differential/tables")
+}
+
+/// What is wrong with an answer: it is neither upstream's nor the one that is known to differ.
+fn complaint(case: &Case, short: &str) -> Option<String> {
+    let upstream = case.upstream.as_deref()?;
+    let expected = [Some(upstream), case.known.as_ref().and(case.ours.as_deref())];
+    let fits = expected.into_iter().flatten().any(|expected| expected == short);
+    (!fits).then(|| format!("{}\n  {}\n- {upstream}\n+ {short}\n", case.title, case.request))
+}
+
+/// Sends a table and returns how many cases it has, and what is wrong.
+fn check(kubeconfig: &Path, name: &str) -> (usize, Vec<String>) {
+    let text = fs::read_to_string(tables().join(format!("{name}.txt"))).expect("a table");
+    let table = Table::parse(&text).expect("a table");
+    let server = load(kubeconfig).expect("a kubeconfig");
+    let mut session = Session::begin(server, &format!("answers-{name}")).expect("a namespace");
+    let mut complaints = Vec::new();
+    for case in &table.cases {
+        let outcome = session.run(case).unwrap_or_else(|error| panic!("{}: {error:#}", case.title));
+        complaints.extend(complaint(case, &outcome.short));
+    }
+    session.end().expect("the server is there");
+    (table.cases.len(), complaints)
+}
+
+async fn all_are_answered(data: &Path, names: &[&'static str]) {
+    for &name in names {
+        let kubeconfig = data.join("admin.kubeconfig");
+        let checked = tokio::task::spawn_blocking(move || check(&kubeconfig, name));
+        let (cases, complaints) = checked.await.expect("no panic");
+        assert!(cases > 100, "{name} has lost its cases");
+        assert!(
+            complaints.is_empty(),
+            "{} of {cases} in {name}:\n\n{}",
+            complaints.len(),
+            complaints.join("\n")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_requests_get_upstreams_answers() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start(data.path()).await;
+    server.ready(200).await;
+    all_are_answered(data.path(), &["bad-bodies", "bad-patches", "bad-requests", "verbs"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn they_are_the_same_on_etcd() {
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = tempdir().expect("a directory");
+    let servers = format!("--etcd-servers={}", etcd.endpoints().join(","));
+    let server = Program::start_with(data.path(), &[&servers]).await;
+    server.ready(200).await;
+    all_are_answered(data.path(), &["bad-patches", "verbs"]).await;
+}
