@@ -79,7 +79,7 @@ impl Virtual for AccessReview {
         let mut review = with_owners(&self.schema, invocation, body);
         let spec = review.get("spec").map(Spec::deserialize).transpose();
         let spec = spec.map_err(|error| Status::bad_request(error.to_string()))?.unwrap_or_default();
-        let errors = self.errors(&spec, &review);
+        let errors = self.whom.errors(&spec, &review);
         if !errors.is_empty() {
             // Upstream asks the object for its kind, which it does not know.
             return Err(Status::invalid(&GroupKind::new("authorization.k8s.io", ""), "", &errors));
@@ -113,8 +113,9 @@ fn status(decision: &Decision, reason: &str, errors: &[String]) -> Value {
     status
 }
 
-impl AccessReview {
-    fn errors(&self, spec: &Spec, review: &Object) -> Vec<field::Error> {
+impl Whom {
+    /// What is wrong with a review.
+    fn errors(self, spec: &Spec, review: &Object) -> Vec<field::Error> {
         let path = field::Path::new("spec");
         let mut errors = Vec::new();
         match (&spec.resource_attributes, &spec.non_resource_attributes) {
@@ -129,7 +130,7 @@ impl AccessReview {
             }
             _ => {}
         }
-        if self.whom != Whom::Oneself && spec.user.is_empty() && spec.groups.is_empty() {
+        if self != Self::Oneself && spec.user.is_empty() && spec.groups.is_empty() {
             let why = "at least one of user or group must be specified";
             errors.push(field::Error::invalid(&path.child("user"), "", why));
         }
@@ -141,16 +142,16 @@ impl AccessReview {
             errors.extend(labels.into_iter().flat_map(|s| s.validate(&path.child("labelSelector"))));
         }
         errors.extend(self.metadata_error(review));
-        if self.whom == Whom::AnybodyHere {
+        if self == Self::AnybodyHere {
             errors.extend(spec.errors_here(metadata(review).namespace()));
         }
         errors
     }
 
     /// A review is no object: it has no metadata, except where the namespace is part of the question.
-    fn metadata_error(&self, review: &Object) -> Option<field::Error> {
-        let (ignored, why) = match self.whom {
-            Whom::AnybodyHere => (&["managedFields", "namespace"][..], "must be empty except for namespace"),
+    fn metadata_error(self, review: &Object) -> Option<field::Error> {
+        let (ignored, why) = match self {
+            Self::AnybodyHere => (&["managedFields", "namespace"][..], "must be empty except for namespace"),
             _ => (&["managedFields"][..], "must be empty"),
         };
         let members = review.get("metadata").and_then(Value::as_object)?;
@@ -271,3 +272,6 @@ impl Spec {
         told.map(|(name, how)| format!("spec.resourceAttributes.{name} {how} due to parse error")).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
