@@ -113,6 +113,24 @@ impl BuiltinStrategy {
         }
     }
 
+    fn defaults(&self, api_version: &str) -> Option<Defaults> {
+        let found = self.defaults.iter().find(|(version, _)| version == api_version);
+        found.map(|(_, defaults)| *defaults)
+    }
+
+    /// Upstream fills in the defaults of the stored version whenever it reads an object from the store. Here that
+    /// happens before it is written, so that reads are copies of what is stored. Objects of kinds with a single version
+    /// have them already.
+    fn default_stored(&self, object: &mut Object) {
+        if self.defaults.len() < 2 {
+            return;
+        }
+        let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if let Some(defaults) = self.defaults(version) {
+            defaults.apply(object);
+        }
+    }
+
     fn reset(&self, part: Part<'_>) -> Option<&Reset> {
         match part {
             Part::Main => Some(&self.main),
@@ -168,7 +186,7 @@ impl Strategy for BuiltinStrategy {
     }
 
     fn default(&self, api_version: &str, object: &mut Object) {
-        if let Some((_, defaults)) = self.defaults.iter().find(|(version, _)| version == api_version) {
+        if let Some(defaults) = self.defaults(api_version) {
             defaults.apply(object);
         }
         if let Some(default) = self.hooks.default {
@@ -187,6 +205,7 @@ impl Strategy for BuiltinStrategy {
         if let Some(create) = self.hooks.create {
             create(context, object);
         }
+        self.default_stored(object);
     }
 
     fn prepare_for_update(&self, context: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
@@ -196,6 +215,7 @@ impl Strategy for BuiltinStrategy {
         if let Some(update) = self.hooks.update {
             update(context, part, new, old);
         }
+        self.default_stored(new);
         if self.facts.generation && desired(new).ne(desired(old)) {
             let next = metadata(old).generation().saturating_add(1);
             metadata_mut(new).insert("generation".to_owned(), next.into());

@@ -79,6 +79,3 @@ fn same_first(
         object.insert(list.to_owned(), Value::Array(vec![only]));
     }
 }
-
-#[cfg(test)]
-mod tests;

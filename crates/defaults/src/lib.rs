@@ -6,8 +6,8 @@
 //! cannot say. A few effects of upstream's conversions that clients see like defaults are here too, such as
 //! `serviceAccount` beside `serviceAccountName`.
 //!
-//! The crate never refuses an object and never overrides what a client says: that is the business of validation. It
-//! knows no clock, so the times at which devices were tainted are not its own.
+//! The crate never refuses an object, and what a client says it changes only where those conversions do. It survives
+//! objects of any shape, knows no clock (so the time at which a device was tainted is not filled in here) and no store.
 //!
 //! Start with [`of`] and [`Defaults::apply`].
 

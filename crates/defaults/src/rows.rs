@@ -3,10 +3,18 @@
 //! A line of `rows.txt` is what an object says, and what it has then. Each rule of the tables must have a line that fails
 //! without it, so nothing stands in the tables that no line shows.
 
+use std::sync::Arc;
+
 use concord_builtins::schema;
+use concord_schema::Schema;
 use serde_json::{Value, json};
 
-use crate::{Object, TABLE, apply::apply, parse, table::Table};
+use crate::{
+    Object, TABLE,
+    apply::apply,
+    parse,
+    table::{Action, Table},
+};
 
 struct Row {
     line: &'static str,
@@ -95,15 +103,18 @@ fn get<'a>(value: &'a Value, path: &[Step]) -> Option<&'a Value> {
 }
 
 impl Row {
+    fn schema(&self) -> Arc<Schema> {
+        let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", self.api_version));
+        schema(group, version, self.kind).expect("a kind with a schema")
+    }
+
     fn object(&self) -> Object {
         let mut object = json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {}});
         for (path, value) in &self.given {
             put(&mut object, path, value.clone());
         }
-        let (group, version) = self.api_version.rsplit_once('/').unwrap_or(("", self.api_version));
-        let schema = schema(group, version, self.kind).expect("a kind with a schema");
         let Value::Object(mut object) = object else { unreachable!("made as an object") };
-        let unknown = schema.normalize_strict(&mut object).expect(self.line);
+        let unknown = self.schema().normalize_strict(&mut object).expect(self.line);
         assert!(unknown.is_empty(), "{}: {unknown:?}", self.line);
         object
     }
@@ -148,6 +159,66 @@ fn every_rule_has_a_row_that_fails_without_it() {
         }
     }
     assert!(unshown.is_empty(), "{} rules without a row:\n{}", unshown.len(), unshown.join("\n"));
+}
+
+/// Calls with the value after each of its parts, itself included, has been something else for once.
+fn with_each_part_replaced(value: &mut Value, path: &[Step], check: &mut dyn FnMut(&Value)) {
+    let part = get(value, path).cloned().unwrap_or_default();
+    for odd in [json!(null), json!(7), json!(""), json!([1, {}]), json!({"a": 1})] {
+        put(value, path, odd);
+        check(value);
+    }
+    put(value, path, part.clone());
+    let below: Vec<Step> = match &part {
+        Value::Object(fields) => fields.keys().cloned().map(Step::Field).collect(),
+        Value::Array(items) => (0..items.len()).map(Step::Item).collect(),
+        _ => Vec::new(),
+    };
+    for step in below {
+        with_each_part_replaced(value, &[path, &[step]].concat(), check);
+    }
+}
+
+#[test]
+fn objects_of_any_shape_are_survived() {
+    let mut survived = 0;
+    for row in rows() {
+        let id = TABLE.kind(row.api_version, row.kind).expect(row.kind);
+        let mut object = Value::Object(row.object());
+        with_each_part_replaced(&mut object, &[], &mut |mutant| {
+            if let Value::Object(mutant) = mutant {
+                apply(&TABLE, id, &mut mutant.clone());
+                survived += 1;
+            }
+        });
+    }
+    assert!(survived > 10_000, "{survived}");
+}
+
+#[test]
+fn objects_with_defaults_are_in_normal_form() {
+    for row in rows() {
+        let mut object = row.object();
+        apply(&TABLE, TABLE.kind(row.api_version, row.kind).expect(row.kind), &mut object);
+        let before = object.clone();
+        row.schema().normalize(&mut object).expect(row.line);
+        assert_eq!(object, before, "{}", row.line);
+    }
+}
+
+#[test]
+fn types_do_not_lead_back_to_themselves() {
+    fn visit(id: usize, above: &mut Vec<usize>) {
+        assert!(!above.contains(&id), "type {id} leads to itself: {above:?}");
+        above.push(id);
+        for rule in &TABLE.types[id] {
+            if let Action::Visit(_, next) | Action::Like(next) = &rule.action {
+                visit(usize::from(next.0), above);
+            }
+        }
+        above.pop();
+    }
+    (0..TABLE.types.len()).for_each(|id| visit(id, &mut Vec::new()));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod autoscalers;
 mod certificates;
+mod devices;
 mod namespaces;
 mod pods;
 mod secrets;
@@ -51,6 +52,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("", "services") => services::HOOKS,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
+        ("resource.k8s.io", "devicetaintrules" | "resourceslices") => devices::HOOKS,
         _ => Hooks::NONE,
     }
 }
