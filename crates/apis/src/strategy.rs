@@ -16,6 +16,7 @@ use concord_meta::{
 };
 use concord_registry::{Context, DefaultDeletion, Object, Part, Strategy, metadata, metadata_mut};
 use concord_schema::Schema;
+use concord_validation::Validator;
 use serde_json::Value;
 
 use crate::kinds::{Hooks, hooks};
@@ -33,6 +34,7 @@ pub(crate) struct BuiltinStrategy {
     known: Vec<&'static str>,
     /// By API version: the defaults of those that have any.
     defaults: Vec<(String, Defaults)>,
+    validator: Option<Validator>,
     hooks: Hooks,
 }
 
@@ -108,6 +110,7 @@ impl BuiltinStrategy {
                 .iter()
                 .filter_map(|version| Some((version.clone(), concord_defaults::of(version, facts.kind)?)))
                 .collect(),
+            validator: concord_validation::of(facts.group, facts.kind),
             hooks: hooks(facts.group, facts.plural),
             facts: strategy,
         }
@@ -223,7 +226,17 @@ impl Strategy for BuiltinStrategy {
     }
 
     fn validate_create(&self, _: &Context, object: &Object) -> Vec<field::Error> {
-        self.name_errors(object)
+        let mut errors = self.name_errors(object);
+        errors.extend(self.validator.into_iter().flat_map(|validator| validator.create(object)));
+        errors
+    }
+
+    fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
+        self.validator.map(|validator| validator.update(part.subresource(), new, old)).unwrap_or_default()
+    }
+
+    fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
+        self.validator.map(|validator| validator.warnings(new, old)).unwrap_or_default()
     }
 
     fn reset_fields(&self, part: Part<'_>) -> ResetFields {

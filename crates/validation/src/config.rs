@@ -94,10 +94,8 @@ fn secret_type<'v>(root: Root<'v>, data: Node<'v>) {
         keys.iter().filter(|key| !data.has(key)).for_each(|key| data.key(key).required(""));
     };
     match root.object().get("type").map_or("", text) {
-        "kubernetes.io/service-account-token" => {
-            if root.annotation(ACCOUNT).unwrap_or_default().is_empty() {
-                root.child("metadata").child("annotations").key(ACCOUNT).required("");
-            }
+        "kubernetes.io/service-account-token" if root.annotation(ACCOUNT).unwrap_or_default().is_empty() => {
+            root.child("metadata").child("annotations").key(ACCOUNT).required("");
         }
         "kubernetes.io/dockercfg" => docker_config(data, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => docker_config(data, ".dockerconfigjson"),

@@ -17,29 +17,37 @@ const MAX_TOPOLOGY: usize = 16;
 const MAX_HINTS: usize = 8;
 
 pub(crate) fn endpoints(root: Root<'_>) {
-    subsets(root.get("subsets"));
+    subsets(root.get("subsets"), is_own(root));
 }
 
-fn subsets(subsets: Node<'_>) {
+/// Whether these are the endpoints of the servers themselves. Those may be on loopback, where a server that is tried out
+/// listens; upstream's never are.
+fn is_own(root: Root<'_>) -> bool {
+    root.name() == "kubernetes" && root.metadata().str("namespace") == "default"
+}
+
+fn subsets(subsets: Node<'_>, own: bool) {
     for subset in subsets.items() {
         let (ready, other, ports) =
             (subset.get("addresses"), subset.get("notReadyAddresses"), subset.get("ports"));
         if ready.is_empty() && other.is_empty() {
             subset.required("must specify `addresses` or `notReadyAddresses`");
         }
-        ready.items().chain(other.items()).for_each(address);
+        ready.items().chain(other.items()).for_each(|one| address(one, own));
         ports.items().for_each(|one| port(one, ports.len() > 1));
     }
 }
 
-fn address(address: Node<'_>) {
+fn address(address: Node<'_>, own: bool) {
     let ip = address.get("ip");
     legacy_ip(ip, ip.text(), &[]);
     address.get("hostname").optional_and(names::dns1123_label);
     if address.has("nodeName") {
         address.get("nodeName").check(names::dns1123_subdomain);
     }
-    endpoint_ip(ip, ip.text());
+    if !own {
+        endpoint_ip(ip, ip.text());
+    }
 }
 
 fn port(port: Node<'_>, name_required: bool) {
@@ -60,7 +68,7 @@ pub(crate) fn endpoints_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::whole(new);
     let node = new.get("subsets");
     let before = node.errors();
-    subsets(node);
+    subsets(node, is_own(new));
     // What was accepted once stays as long as it is not touched.
     if same(node.value(), old.get("subsets").value()) {
         node.forget(before);
@@ -87,7 +95,7 @@ fn slice<'v>(root: Root<'v>, old: Option<Root<'v>>) {
     slice_ports(root.get("ports"));
     let node = root.get("endpoints");
     let before = node.errors();
-    slice_endpoints(node, kind.text());
+    slice_endpoints(node, kind.text(), is_own(root));
     if old.is_some_and(|old| same(node.value(), old.get("endpoints").value())) {
         node.forget(before);
     }
@@ -116,7 +124,7 @@ fn slice_ports(ports: Node<'_>) {
     }
 }
 
-fn slice_endpoints(endpoints: Node<'_>, kind: &str) {
+fn slice_endpoints(endpoints: Node<'_>, kind: &str, own: bool) {
     if endpoints.len() > MAX_ENDPOINTS {
         return endpoints.too_many(endpoints.len(), MAX_ENDPOINTS);
     }
@@ -127,7 +135,7 @@ fn slice_endpoints(endpoints: Node<'_>, kind: &str) {
             count if count > MAX_ADDRESSES => addresses.too_many(count, MAX_ADDRESSES),
             _ => {}
         }
-        addresses.items().for_each(|address| slice_address(address, addresses, kind));
+        addresses.items().for_each(|address| slice_address(address, addresses, kind, own));
         if endpoint.has("nodeName") {
             endpoint.get("nodeName").check(names::dns1123_subdomain);
         }
@@ -145,7 +153,7 @@ fn slice_endpoints(endpoints: Node<'_>, kind: &str) {
     }
 }
 
-fn slice_address<'v>(address: Node<'v>, addresses: Node<'v>, kind: &str) {
+fn slice_address<'v>(address: Node<'v>, addresses: Node<'v>, kind: &str, own: bool) {
     let text = address.text();
     let before = address.errors();
     match kind {
@@ -158,7 +166,9 @@ fn slice_address<'v>(address: Node<'v>, addresses: Node<'v>, kind: &str) {
         if parse_sloppy(text).is_some_and(|parsed| is_v4(parsed) != (kind == "IPv4")) {
             addresses.invalid(text, format!("must be an {kind} address"));
         }
-        endpoint_ip(address, text);
+        if !own {
+            endpoint_ip(address, text);
+        }
     }
 }
 

@@ -54,8 +54,7 @@ fn character(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),
         b'"' => "'\"'".to_owned(),
-        b' '..=b'~' => format!("'{}'", char::from(byte)),
-        0x80.. => format!("'{}'", char::from(byte)),
+        b' '..=b'~' | 0x80.. => format!("'{}'", char::from(byte)),
         _ => {
             let mut out = String::from("'");
             write!(out, "\\x{byte:02x}").expect("writing to a String does not fail");

@@ -6,6 +6,7 @@ use crate::{
 };
 
 /// The rules of one kind.
+#[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,

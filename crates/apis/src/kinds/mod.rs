@@ -3,6 +3,7 @@
 mod autoscalers;
 mod certificates;
 mod devices;
+mod jobs;
 mod namespaces;
 mod pods;
 mod secrets;
@@ -51,6 +52,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("", "secrets") => secrets::HOOKS,
         ("", "services") => services::HOOKS,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
+        ("batch", "jobs") => jobs::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
         ("resource.k8s.io", "devicetaintrules" | "resourceslices") => devices::HOOKS,
         _ => Hooks::NONE,

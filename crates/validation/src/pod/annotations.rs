@@ -116,10 +116,10 @@ fn profiles_match(profile: Node<'_>, annotation: &str, what: &str) {
             }
         }
         ("Localhost", None) => refuse("type", "type"),
-        ("Localhost", Some(path)) => {
-            if !profile.has("localhostProfile") || profile.str("localhostProfile") != path {
-                refuse("localhostProfile", "profile");
-            }
+        ("Localhost", Some(path))
+            if profile.str("localhostProfile") != path || !profile.has("localhostProfile") =>
+        {
+            refuse("localhostProfile", "profile");
         }
         _ => {}
     }

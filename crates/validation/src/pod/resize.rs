@@ -24,11 +24,12 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
         return refuse("windows pods cannot be resized");
     }
     whole(new, options);
-    let old_class = old.get("status").str("qosClass");
-    let class = quality_of_service(spec);
-    if (if old_class.is_empty() { quality_of_service(before) } else { old_class }) != class {
-        let shown = BadValue::named(new.get("status").str("qosClass"));
-        spec.invalid(shown, "Pod QOS Class may not change as a result of resizing");
+    let class = match old.get("status").str("qosClass") {
+        "" => quality_of_service(before),
+        class => class,
+    };
+    if class != quality_of_service(spec) {
+        spec.invalid(BadValue::named(class), "Pod QOS Class may not change as a result of resizing");
     }
     if !is_supported(old.get("status")) {
         spec.forbidden("Pod running on node without support for resize");
@@ -158,7 +159,7 @@ fn without_processors_and_memory(new: Option<&Value>, old: Option<&Value>, keep_
             false => drop(kept.insert(list.to_owned(), Value::Object(now))),
         }
     }
-    (old.is_some() || !kept.is_empty()).then(|| Value::Object(kept))
+    (old.is_some() || !kept.is_empty()).then_some(Value::Object(kept))
 }
 
 fn resized(container: Node<'_>, old: Node<'_>) -> Value {
