@@ -5,7 +5,7 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{access::AuthorizationOptions, duration, version};
+use crate::{access::AuthorizationOptions, duration, service_accounts::ServiceAccountOptions, version};
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ pub(crate) struct ServeOptions {
     pub(crate) authentication: AuthenticationOptions,
     #[command(flatten)]
     pub(crate) authorization: AuthorizationOptions,
+    #[command(flatten)]
+    pub(crate) service_accounts: ServiceAccountOptions,
     #[command(flatten)]
     pub(crate) etcd: EtcdOptions,
     #[command(flatten)]
@@ -150,7 +152,8 @@ pub(crate) struct SecureServingOptions {
     /// The port to listen on; 0 takes any free one.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub(crate) secure_port: u16,
-    /// Where the certificates are kept: ca, apiserver and admin, each with .crt and .key. What is missing is made;
+    /// Where the certificates are kept: ca, apiserver and admin, each with .crt and .key, and the key of service accounts,
+    /// sa.key with sa.pub. What is missing is made;
     /// servers that share or copy one such directory are one fleet.
     /// The authority is never replaced; the serving certificate is, when it nears its end or a name is missing
     /// in it.

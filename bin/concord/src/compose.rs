@@ -14,11 +14,13 @@ use concord_openapi::OpenApi;
 use concord_registry::{Admission, Registry};
 use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
+use concord_serviceaccounts::OpenId;
 use concord_store::Store;
 
 use crate::{
     access::Access,
     cli::{ApiOptions, ServeOptions},
+    service_accounts::ServiceAccounts,
 };
 
 /// What a server is made of besides its connections.
@@ -26,8 +28,10 @@ pub(crate) struct Parts {
     pub(crate) apis: Arc<Apis>,
     pub(crate) registry: Arc<Registry>,
     release: Release,
+    accounts: ServiceAccounts,
     range: IpRange,
     advertise_address: IpAddr,
+    openid: Option<Arc<OpenId>>,
 }
 
 impl Parts {
@@ -39,6 +43,7 @@ impl Parts {
         store: Arc<dyn Store>,
         replica: &Arc<Replica>,
         metrics: Arc<Metrics>,
+        accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
@@ -49,34 +54,42 @@ impl Parts {
             prefix: crate::engine::key_prefix(&options.etcd),
             event_ttl: options.apis.event_ttl,
             authorizer: access.authorizer.clone(),
+            virtuals: accounts.virtuals(),
         });
         let admission: Vec<Arc<dyn Admission>> = vec![
             // First, as upstream's: where there is no namespace, nothing else about an object matters.
             Arc::new(NamespaceLifecycle::new(&set)?),
+            accounts.admission(),
             Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
             // Last, when nobody changes the object any more.
             access.admission(),
         ];
         let registry = Arc::new(Registry::new(access.store(store, replica), replica.clone(), admission));
+        accounts.connect(&set, &registry)?;
         let advertise_address = advertise_address(options);
         let server_address =
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
+        let openid = accounts.openid(&server_address).map(Arc::new);
         let settings = concord_endpoints::Settings { server_address, metrics };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
-        Ok(Self { apis, registry, release, range, advertise_address })
+        Ok(Self { apis, registry, release, accounts, range, advertise_address, openid })
     }
 
     /// What answers requests: for objects, and for the documents about them.
     pub(crate) fn handler(&self) -> Arc<dyn Handler> {
         let apis = self.apis.clone();
         let openapi = OpenApi::new(move || apis.set(), &self.release.to_string());
-        Arc::new(Served { apis: self.apis.clone(), openapi })
+        Arc::new(Served { apis: self.apis.clone(), openapi, openid: self.openid.clone() })
     }
 
     /// Every path that the index of the server lists.
     pub(crate) fn paths(&self) -> Arc<dyn Fn() -> Vec<String> + Send + Sync> {
         let apis = self.apis.clone();
-        Arc::new(move || apis.set().paths().into_iter().chain(OpenApi::paths()).collect())
+        let openid: Vec<String> = self.openid.iter().flat_map(|_| OpenId::paths()).collect();
+        Arc::new(move || {
+            let own = OpenApi::paths().into_iter().chain(openid.iter().cloned());
+            apis.set().paths().into_iter().chain(own).collect()
+        })
     }
 
     /// Starts what keeps the server's own objects in place.
@@ -86,6 +99,7 @@ impl Parts {
             secure_port,
             service_cluster_ip_range: self.range.clone(),
             shared_store,
+            service_accounts: Some(self.accounts.controllers()),
         };
         Ok(Controllers::start(self.registry.clone(), self.apis.clone(), config)?)
     }
@@ -95,15 +109,19 @@ impl Parts {
 struct Served {
     apis: Arc<Apis>,
     openapi: OpenApi,
+    openid: Option<Arc<OpenId>>,
 }
 
 #[async_trait]
 impl Handler for Served {
     async fn handle(&self, request: Request) -> Response {
-        if request.uri().path().starts_with("/openapi") {
-            self.openapi.handle(request).await
-        } else {
-            self.apis.handle(request).await
+        let path = request.uri().path();
+        if path.starts_with("/openapi") {
+            return self.openapi.handle(request).await;
+        }
+        match &self.openid {
+            Some(openid) if OpenId::answers(path) => openid.handle(request).await,
+            _ => self.apis.handle(request).await,
         }
     }
 }

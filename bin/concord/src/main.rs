@@ -15,6 +15,7 @@ mod kubeconfig;
 mod logging;
 mod progress;
 mod serve;
+mod service_accounts;
 mod store;
 mod version;
 

@@ -30,7 +30,9 @@ use crate::{
     compose::Parts,
     emulation,
     engine::{Engine, key_prefix},
-    host, kubeconfig, logging, say, version,
+    host, kubeconfig, logging, say,
+    service_accounts::ServiceAccounts,
+    version,
 };
 
 /// Health endpoints are open to everyone: however often they are asked, the store is asked only this often.
@@ -49,14 +51,20 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     host::make_private(&data_dir)?;
     // The store comes first: its lock keeps a second server away from the certificates, too.
     let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
-    let Pki { identity, admin, client_ca } = open_pki(&options.serving, &data_dir)?;
+    let pki_dir = options.serving.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
+    let Pki { identity, admin, client_ca } = open_pki(&options.serving, &pki_dir)?;
     let (access, rules) = Access::new(&options.authorization, key_prefix(&options.etcd));
     let replica =
         Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), vec![Box::new(rules)]));
     let metrics = Arc::new(Metrics::default());
-    let parts = Parts::new(&options, release, &access, engine.store(), &replica, metrics.clone())?;
+    let mut authentication = authentication(&options.authentication, client_ca)?;
+    let tokens = authentication.tokens.clone();
+    let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
+    // After the tokens of a file, as upstream.
+    authentication.tokens.push(accounts.authenticator());
+    let parts = Parts::new(&options, release, &access, engine.store(), &replica, metrics.clone(), accounts)?;
     let config = Config {
-        authentication: authentication(&options.authentication, client_ca)?,
+        authentication,
         authorizer: access.authorizer.clone(),
         requests: RequestLimits {
             timeout: options.requests.request_timeout,
@@ -156,9 +164,8 @@ struct Pki {
     client_ca: String,
 }
 
-fn open_pki(options: &SecureServingOptions, data_dir: &Path) -> anyhow::Result<Pki> {
-    let directory = options.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
-    let mut admin = AdminPki::open_or_create(&directory, SystemTime::now())?;
+fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<Pki> {
+    let mut admin = AdminPki::open_or_create(directory, SystemTime::now())?;
     let client_ca = admin.ca.clone();
     if let (Some(certificate), Some(key)) = (&options.tls_cert_file, &options.tls_private_key_file) {
         let identity = load_identity(certificate, key)?;
@@ -171,7 +178,7 @@ fn open_pki(options: &SecureServingOptions, data_dir: &Path) -> anyhow::Result<P
     if let Some(name) = host::name() {
         names = names.with_dns(&name);
     }
-    let serving = ServingPki::open_or_create(&directory, &names, SystemTime::now())?;
+    let serving = ServingPki::open_or_create(directory, &names, SystemTime::now())?;
     if serving.issued {
         tracing::info!(directory = %directory.display(), "Issued a new serving certificate.");
     }

@@ -18,7 +18,8 @@ use concord_schema::Schema;
 use concord_server::{AlwaysDeny, Authorizer};
 
 use crate::{
-    RuntimeConfig, conversion::BuiltinConverter, strategy::BuiltinStrategy, virtuals, virtuals::Needs,
+    RuntimeConfig, Virtuals, conversion::BuiltinConverter, strategy::BuiltinStrategy, virtuals,
+    virtuals::Needs,
 };
 
 /// What the operator decides about the built-in APIs.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub event_ttl: Duration,
     /// Who may do what, for those who ask. By default nobody may do anything.
     pub authorizer: Arc<dyn Authorizer>,
+    /// What other parts answer, such as requests for tokens.
+    pub virtuals: Virtuals,
 }
 
 impl Default for Settings {
@@ -44,13 +47,18 @@ impl Default for Settings {
             prefix: "/registry/".to_owned(),
             event_ttl: Duration::from_secs(3600),
             authorizer: Arc::new(AlwaysDeny),
+            virtuals: Virtuals::default(),
         }
     }
 }
 
 /// The built-in APIs that are turned on, ready to be served.
 pub fn api_set(settings: &Settings) -> ApiSet {
-    let needs = Needs { budgets: Arc::new(OnceLock::new()), authorizer: settings.authorizer.clone() };
+    let needs = Needs {
+        budgets: Arc::new(OnceLock::new()),
+        authorizer: settings.authorizer.clone(),
+        others: settings.virtuals.clone(),
+    };
     Assembly { settings, storages: HashMap::new(), needs }.set(Catalog::of(settings.release))
 }
 

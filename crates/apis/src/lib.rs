@@ -17,3 +17,4 @@ mod virtuals;
 pub use assembly::{Settings, api_set};
 pub use concord_builtins::Release;
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
+pub use virtuals::Virtuals;

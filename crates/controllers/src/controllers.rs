@@ -7,7 +7,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Bootstrap, Error, IpRange, bootstrap::ServerAddresses, namespaces::NamespaceController};
+use crate::{
+    Bootstrap, Error, IpRange, ServiceAccountsConfig,
+    bootstrap::ServerAddresses,
+    namespaces::NamespaceController,
+    service_accounts::{Namespaces, Tokens},
+};
 
 /// What the server has to know about itself to look after its objects.
 #[derive(Debug, Clone)]
@@ -20,6 +25,8 @@ pub struct Config {
     pub service_cluster_ip_range: IpRange,
     /// Whether other servers may use the same store. If not, this one need not say all the time that it is there.
     pub shared_store: bool,
+    /// What accounts and tokens need; without it nobody looks after them.
+    pub service_accounts: Option<ServiceAccountsConfig>,
 }
 
 /// The tasks by which the server keeps true what it has to.
@@ -44,9 +51,15 @@ impl Controllers {
         let cancel = CancellationToken::new();
         let namespaces = NamespaceController::new(registry.clone(), resources.clone())?;
         let addresses = ServerAddresses::new(registry.clone(), resources.clone(), config.clone())?;
+        let mut tasks = JoinSet::new();
+        if let Some(accounts) = &config.service_accounts {
+            let namespaces = Namespaces::new(registry.clone(), resources.as_ref(), accounts.clone())?;
+            let tokens = Tokens::new(registry.clone(), resources.as_ref(), accounts.clone())?;
+            tasks.spawn(namespaces.run(cancel.clone()));
+            tasks.spawn(tokens.run(cancel.clone()));
+        }
         let bootstrap = Bootstrap::new(registry, resources, config);
         let (done, essentials) = watch::channel(false);
-        let mut tasks = JoinSet::new();
         tasks.spawn(bootstrap.run(cancel.clone(), done));
         tasks.spawn(namespaces.run(cancel.clone()));
         let mut ready = essentials.clone();

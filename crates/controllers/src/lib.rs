@@ -2,8 +2,9 @@
 //!
 //! Two kinds of things are here. Admission, which takes part in requests: [`NamespaceLifecycle`] lets nothing into a
 //! namespace that is missing or being deleted, [`ServiceAllocation`] gives Services their addresses and node ports. And
-//! tasks, which [`Controllers`] owns: one empties namespaces that are being deleted, one puts the objects in place that
-//! every cluster has ([`Bootstrap`]), one says in `default/kubernetes` where the servers are.
+//! tasks, which [`Controllers`] owns: one empties namespaces that are being deleted, one gives the others what their pods
+//! need, one fills the Secrets that hold tokens, one puts the objects in place that every cluster has ([`Bootstrap`]), one
+//! says in `default/kubernetes` where the servers are.
 //!
 //! What must hold at every moment is a condition of the transaction that could break it, never something that a task
 //! repairs afterwards. Tasks may run on any number of servers at once: whatever they do is decided on a state and
@@ -21,10 +22,12 @@ mod error;
 mod lifecycle;
 mod namespaces;
 mod own;
+mod service_accounts;
 mod services;
 
 pub use bootstrap::Bootstrap;
 pub use controllers::{Config, Controllers};
 pub use error::Error;
 pub use lifecycle::NamespaceLifecycle;
+pub use service_accounts::ServiceAccountsConfig;
 pub use services::{IpRange, NodePortRange, ServiceAllocation};

@@ -72,6 +72,6 @@ impl Directory {
     }
 }
 
-fn malformed(what: &'static str, path: &Path, reason: impl std::fmt::Display) -> Error {
+pub(crate) fn malformed(what: &'static str, path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::Malformed { what, path: path.to_owned(), reason: reason.to_string() }
 }

@@ -1,8 +1,9 @@
 //! The certificates a server makes for itself: an authority of its own, a serving certificate and an
-//! administrator's client certificate signed by it, and the kubeconfig that holds the latter.
+//! administrator's client certificate signed by it, the kubeconfig that holds the latter, and the key that signs the
+//! tokens of service accounts.
 //!
 //! Files are named as kubeadm names them (`ca.crt`, `ca.key`, `apiserver.crt`, `apiserver.key`; the
-//! administrator's are `admin.crt` and `admin.key`), so that tools which know the one find their way in the
+//! administrator's are `admin.crt` and `admin.key`, the key of service accounts `sa.key` and `sa.pub`), so that tools which know the one find their way in the
 //! other. An authority, once made, is never overwritten: clients trust it. The other certificates are issued
 //! anew whenever a client or a server would, now or soon, refuse them. Several servers may share a directory:
 //! only one at a time makes something in it, and the others find it made.
@@ -20,6 +21,7 @@ mod error;
 mod files;
 mod kubeconfig;
 mod names;
+mod service_accounts;
 mod serving;
 
 pub use admin::AdminPki;
@@ -27,4 +29,5 @@ pub use authority::{Authority, CertifiedPair};
 pub use error::Error;
 pub use kubeconfig::Kubeconfig;
 pub use names::ServingNames;
+pub use service_accounts::ServiceAccountKey;
 pub use serving::{RENEW_BEFORE, ServingPki, load_identity};

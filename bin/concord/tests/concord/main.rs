@@ -12,3 +12,4 @@ mod serve;
 mod store;
 mod stuck;
 mod support;
+mod tokens;

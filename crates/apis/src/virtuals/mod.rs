@@ -8,7 +8,11 @@ mod reviews;
 mod rules_review;
 mod selectors;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use async_trait::async_trait;
 use concord_meta::Status;
@@ -28,16 +32,47 @@ use self::{
 /// A resource that another one needs, known once all are made.
 pub(crate) type Later = Arc<OnceLock<Arc<Resource>>>;
 
+/// Makes what answers creates of a kind, whose fields are these.
+type Make = dyn Fn(Arc<Schema>) -> Arc<dyn Virtual> + Send + Sync;
+
+/// What other parts answer of the kinds that are not stored.
+#[derive(Clone, Default)]
+pub struct Virtuals(BTreeMap<&'static str, Arc<Make>>);
+
+impl Virtuals {
+    /// Creates of this kind are answered by what `make` makes.
+    #[must_use]
+    pub fn with(
+        mut self,
+        kind: &'static str,
+        make: impl Fn(Arc<Schema>) -> Arc<dyn Virtual> + Send + Sync + 'static,
+    ) -> Self {
+        self.0.insert(kind, Arc::new(make));
+        self
+    }
+}
+
+impl fmt::Debug for Virtuals {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// What those that answer need to know about the rest of the server.
 pub(crate) struct Needs {
     /// The pod disruption budgets.
     pub(crate) budgets: Later,
     /// Who may do what.
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    /// What other parts answer.
+    pub(crate) others: Virtuals,
 }
 
 /// What answers a create of this kind, which is not stored.
 pub(crate) fn of(kind: &str, schema: Arc<Schema>, needs: &Needs) -> Arc<dyn Virtual> {
+    if let Some(make) = needs.others.0.get(kind) {
+        return make(schema);
+    }
     let authorizer = || needs.authorizer.clone();
     let review = |schema, whom| -> Arc<dyn Virtual> {
         Arc::new(AccessReview { schema, authorizer: authorizer(), whom })

@@ -209,6 +209,7 @@ pub(crate) fn config() -> Config {
         secure_port: 6443,
         service_cluster_ip_range: range(),
         shared_store: false,
+        service_accounts: None,
     }
 }
 

@@ -1,0 +1,112 @@
+//! What a token costs: made, seen for the first time, and seen again.
+
+use std::{hint::black_box, sync::Arc};
+
+use concord_apis::{Settings, api_set};
+use concord_codec::{FieldValidation, MediaType};
+use concord_merge::apply::Time;
+use concord_meta::GroupVersion;
+use concord_registry::{Body, Context, Registry, Resources as _, metadata};
+use concord_replica::Replica;
+use concord_server::TokenAuthenticator as _;
+use concord_serviceaccounts::{
+    Config, Objects, ServiceAccountAuthenticator, SigningKey, TokenGenerator, VerificationKeys,
+};
+use concord_store::Store;
+use concord_store_embedded::{EmbeddedStore, Options};
+use divan::Bencher;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const P256: &[u8] = include_bytes!("../testdata/p256.pem");
+const RSA: &[u8] = include_bytes!("../testdata/rsa.pem");
+
+fn pem(algorithm: &str) -> &'static [u8] {
+    if algorithm == "RS256" { RSA } else { P256 }
+}
+
+fn main() {
+    divan::main();
+}
+
+/// A server with one account and its token in a Secret.
+struct World {
+    runtime: Runtime,
+    objects: Arc<Objects>,
+    keys: VerificationKeys,
+    token: String,
+    _registry: Arc<Registry>,
+    _directory: TempDir,
+}
+
+impl World {
+    fn new(pem: &[u8]) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let directory = tempfile::tempdir().expect("a directory");
+        let _entered = runtime.enter();
+        let store = EmbeddedStore::open(&Options::new(directory.path().join("store.db")));
+        let store: Arc<dyn Store> = Arc::new(store.expect("a store"));
+        let replica = Arc::new(Replica::start(store.clone(), concord_replica::Config::default(), Vec::new()));
+        let set = api_set(&Settings::default());
+        let registry = Arc::new(Registry::new(store, replica.clone(), Vec::new()));
+        let objects = Arc::new(Objects::new(replica));
+        objects.connect(&set, &registry).expect("all kinds are served");
+        let create = |plural: &str, object: &Value| {
+            let resource = set.find(&GroupVersion::new("", "v1"), plural).expect("served");
+            let context = Context::of_the_server(Time { unix: 0 });
+            let bytes = object.to_string();
+            let body = Body {
+                bytes: bytes.as_bytes(),
+                media_type: MediaType::Json,
+                validation: FieldValidation::Strict,
+            };
+            let object = resource.decode(body, &context).expect("an object");
+            let item = runtime.block_on(registry.create(&context, &resource, "ns", object)).expect("created");
+            metadata(&resource.object(&item).expect("an object")).uid().to_owned()
+        };
+        let uid = create("serviceaccounts", &json!({"metadata": {"name": "sa"}}));
+        let key = SigningKey::from_pem(pem).expect("a key");
+        let mut keys = VerificationKeys::default();
+        keys.add(key.public().clone());
+        let token = TokenGenerator::new(key, "https://issuer").secret_token("ns", "sa", &uid, "s");
+        let token = token.expect("signed");
+        create("secrets", &json!({"metadata": {"name": "s"}, "stringData": {"token": token}}));
+        Self { objects, keys, token, _registry: registry, _directory: directory, runtime }
+    }
+
+    fn authenticator(&self) -> ServiceAccountAuthenticator {
+        let config = Arc::new(Config::default().complete().expect("good"));
+        ServiceAccountAuthenticator::new(config, self.keys.clone(), self.objects.clone())
+    }
+
+    fn authenticate(&self, authenticator: &ServiceAccountAuthenticator) {
+        let user = self.runtime.block_on(authenticator.authenticate_token(&self.token));
+        assert!(black_box(user).expect("good").is_some());
+    }
+}
+
+#[divan::bench(args = ["ES256", "RS256"])]
+fn sign(bencher: Bencher<'_, '_>, algorithm: &str) {
+    let generator =
+        TokenGenerator::new(SigningKey::from_pem(pem(algorithm)).expect("a key"), "https://issuer");
+    bencher.bench(|| generator.secret_token("ns", "sa", "uid", "s").expect("signed"));
+}
+
+#[divan::bench(args = ["ES256", "RS256"])]
+fn seen_for_the_first_time(bencher: Bencher<'_, '_>, algorithm: &str) {
+    let world = World::new(pem(algorithm));
+    world.authenticate(&world.authenticator());
+    bencher
+        .with_inputs(|| world.authenticator())
+        .bench_refs(|authenticator| world.authenticate(authenticator));
+}
+
+#[divan::bench]
+fn seen_again(bencher: Bencher<'_, '_>) {
+    let world = World::new(P256);
+    let authenticator = world.authenticator();
+    world.authenticate(&authenticator);
+    bencher.bench(|| world.authenticate(&authenticator));
+}
