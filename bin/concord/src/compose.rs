@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use async_trait::async_trait;
+use concord_apiextensions::{CustomResourceController, CustomResources};
 use concord_apis::{Release, RuntimeConfig};
 use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
 use concord_endpoints::Apis;
@@ -27,6 +28,7 @@ use crate::{
 pub(crate) struct Parts {
     pub(crate) apis: Arc<Apis>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) customs: Arc<CustomResources>,
     release: Release,
     accounts: ServiceAccounts,
     range: IpRange,
@@ -48,19 +50,23 @@ impl Parts {
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
+        let prefix = crate::engine::key_prefix(&options.etcd);
         let set = concord_apis::api_set(&concord_apis::Settings {
             release,
             runtime_config: RuntimeConfig::parse(&options.apis.runtime_config).context("--runtime-config")?,
-            prefix: crate::engine::key_prefix(&options.etcd),
+            prefix: prefix.clone(),
             event_ttl: options.apis.event_ttl,
             authorizer: access.authorizer.clone(),
             virtuals: accounts.virtuals(),
         });
+        let customs = CustomResources::new(&set, &prefix).context("there are no CustomResourceDefinitions")?;
+        let customs = Arc::new(customs);
         let admission: Vec<Arc<dyn Admission>> = vec![
             // First, as upstream's: where there is no namespace, nothing else about an object matters.
             Arc::new(NamespaceLifecycle::new(&set)?),
             accounts.admission(),
             Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
+            customs.clone(),
             // Last, when nobody changes the object any more.
             access.admission(),
         ];
@@ -72,7 +78,7 @@ impl Parts {
         let openid = accounts.openid(&server_address).map(Arc::new);
         let settings = concord_endpoints::Settings { server_address, metrics };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
-        Ok(Self { apis, registry, release, accounts, range, advertise_address, openid })
+        Ok(Self { apis, registry, customs, release, accounts, range, advertise_address, openid })
     }
 
     /// What answers requests: for objects, and for the documents about them.
@@ -93,7 +99,7 @@ impl Parts {
     }
 
     /// Starts what keeps the server's own objects in place.
-    pub(crate) fn controllers(&self, secure_port: u16, shared_store: bool) -> anyhow::Result<Controllers> {
+    pub(crate) async fn controllers(&self, secure_port: u16, shared_store: bool) -> anyhow::Result<Controllers> {
         let config = concord_controllers::Config {
             advertise_address: self.advertise_address,
             secure_port,
@@ -101,7 +107,11 @@ impl Parts {
             shared_store,
             service_accounts: Some(self.accounts.controllers()),
         };
-        Ok(Controllers::start(self.registry.clone(), self.apis.clone(), config)?)
+        let controllers = Controllers::start(self.registry.clone(), self.apis.clone(), config)?;
+        let customs = (self.registry.clone(), self.customs.clone(), self.apis.clone());
+        let customs = CustomResourceController::new(customs.0, customs.1, customs.2);
+        controllers.run_also(|cancel| customs.run(cancel)).await;
+        Ok(controllers)
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use concord_apiextensions::CustomResources;
 use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
 use concord_replica::Replica;
 use concord_server::{
@@ -81,11 +82,12 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             delay: options.shutdown.shutdown_delay_duration,
             grace: options.shutdown.shutdown_grace_period,
         },
-        health: health_checks(log_check, engine.store(), replica.clone()).with(access.check()),
+        health: health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone())
+            .with(access.check()),
         ..Config::new(identity, version::info(release))
     };
     let server = config.complete()?.listen().await?;
-    let controllers = Arc::new(parts.controllers(server.local_addr().port(), engine.is_shared())?);
+    let controllers = Arc::new(parts.controllers(server.local_addr().port(), engine.is_shared()).await?);
     let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;
     let kubeconfig = data_dir.join(kubeconfig::FILE);
@@ -186,7 +188,12 @@ fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<
 }
 
 /// The checks by upstream's names, which monitoring looks for: `etcd` is the store, whichever it is.
-fn health_checks(log_check: impl HealthCheck, store: Arc<dyn Store>, replica: Arc<Replica>) -> HealthChecks {
+fn health_checks(
+    log_check: impl HealthCheck,
+    store: Arc<dyn Store>,
+    replica: Arc<Replica>,
+    customs: Arc<CustomResources>,
+) -> HealthChecks {
     let ask_store = check_fn("etcd", move || {
         let store = store.clone();
         async move { store.health().await.map_err(|error| Unhealthy(error.to_string())) }
@@ -201,6 +208,10 @@ fn health_checks(log_check: impl HealthCheck, store: Arc<dyn Store>, replica: Ar
             async move { check.check().await }
         }))
         .with_readiness(check_fn("informer-sync", move || std::future::ready(replica_health(&replica))))
+        .with_readiness(check_fn("poststarthook/crd-informer-synced", move || {
+            let synced = customs.is_synced().then_some(());
+            std::future::ready(synced.ok_or_else(|| Unhealthy("not finished".to_owned())))
+        }))
 }
 
 fn replica_health(replica: &Replica) -> Result<(), Unhealthy> {

@@ -228,15 +228,26 @@ impl Strategy for BuiltinStrategy {
     fn validate_create(&self, _: &Context, object: &Object) -> Vec<field::Error> {
         let mut errors = self.name_errors(object);
         errors.extend(self.validator.into_iter().flat_map(|validator| validator.create(object)));
+        if let Some(validate) = self.hooks.validate_create {
+            errors.extend(validate(object));
+        }
         errors
     }
 
     fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
-        self.validator.map(|validator| validator.update(part.subresource(), new, old)).unwrap_or_default()
+        match (self.validator, self.hooks.validate_update) {
+            (Some(validator), _) => validator.update(part.subresource(), new, old),
+            (None, Some(validate)) => validate(part, new, old),
+            (None, None) => Vec::new(),
+        }
     }
 
     fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
-        self.validator.map(|validator| validator.warnings(new, old)).unwrap_or_default()
+        match (self.validator, self.hooks.warnings) {
+            (Some(validator), _) => validator.warnings(new, old),
+            (None, Some(warnings)) => warnings(new, old),
+            (None, None) => Vec::new(),
+        }
     }
 
     fn reset_fields(&self, part: Part<'_>) -> ResetFields {

@@ -14,7 +14,7 @@ mod schemas;
 pub use catalog::{
     Catalog, Deprecation, GroupFacts, InvalidRelease, NameRule, Priority, Propagation, Release,
     ResourceFacts, SelectableField, StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts,
-    VersionFacts,
+    VersionFacts, storage_version_hash,
 };
 pub use protobuf::protobuf;
 pub use schemas::{schema, schemas};

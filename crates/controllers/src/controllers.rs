@@ -74,6 +74,14 @@ impl Controllers {
         Ok(Self { cancel, essentials, tasks: Mutex::new(tasks) })
     }
 
+    /// Runs another task with these, which has to end when it is told to.
+    pub async fn run_also<F>(&self, task: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.lock().await.spawn(task(self.cancel.clone()));
+    }
+
     /// Returns once the namespaces are there that clients take for granted, see [`Bootstrap::ensure_essentials`]. False
     /// if the tasks ended before.
     pub async fn essentials(&self) -> bool {

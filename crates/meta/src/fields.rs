@@ -37,6 +37,8 @@ pub enum KnownFields<'a> {
     Metadata,
     /// Exactly these; upstream words the refusal of others differently then.
     Listed(&'a [&'a str]),
+    /// Those of [`KnownFields::Metadata`] and these, refused as those of [`KnownFields::Listed`].
+    Defined(&'a [String]),
 }
 
 impl Selector {
@@ -116,11 +118,21 @@ impl Selector {
                     go::quote(field)
                 ))),
             },
-            KnownFields::Listed(listed) => match fields.into_iter().find(|field| !listed.contains(field)) {
-                None => Ok(()),
-                Some(field) => Err(SelectorError(format!("field label not supported: {field}"))),
-            },
+            KnownFields::Listed(listed) => supported(fields, |field| listed.contains(&field)),
+            KnownFields::Defined(defined) => supported(fields, |field| {
+                METADATA.contains(&field) || defined.iter().any(|known| known == field)
+            }),
         }
+    }
+}
+
+fn supported<'a>(
+    mut fields: impl Iterator<Item = &'a str>,
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(), SelectorError> {
+    match fields.find(|field| !is_known(field)) {
+        None => Ok(()),
+        Some(field) => Err(SelectorError(format!("field label not supported: {field}"))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use concord_codec::{Options, Splice, TypeFields, decode, encode_object};
-use concord_meta::Status;
+use concord_meta::{GroupVersion, Status};
 use serde_json::Value;
 
 use crate::{Item, Object, Resource, Storage, metadata_mut};
@@ -15,15 +15,6 @@ pub(crate) fn stored_prefix(kind: &str, api_version: &str) -> Bytes {
     concord_codec::encode_into(&Value::from(api_version), &mut prefix);
     prefix.extend_from_slice(b",\"metadata\":{");
     prefix.into()
-}
-
-/// The bytes an object is stored as. Equal objects give equal bytes, whatever their resource version.
-pub(crate) fn stored_bytes(object: &mut Object) -> Bytes {
-    metadata_mut(object).remove("resourceVersion");
-    let mut out = Vec::with_capacity(512);
-    encode_object(object, &mut out);
-    // Kept for as long as the object is: without the room that was left over.
-    out.into_boxed_slice().into()
 }
 
 /// Reads stored bytes. What is stored was checked before it was written, so no limit of a request applies but the
@@ -40,23 +31,53 @@ pub(crate) fn stored_object(value: &[u8]) -> Result<Object, Status> {
 }
 
 impl Storage {
-    /// The object in the storage version, with its resource version.
+    /// The bytes an object is stored as: this is the only place where objects become what others will read. Equal
+    /// objects give equal bytes, whatever their resource version.
+    ///
+    /// # Errors
+    ///
+    /// 500 when it cannot be converted.
+    pub(crate) fn encode(&self, object: &mut Object) -> Result<Bytes, Status> {
+        metadata_mut(object).remove("resourceVersion");
+        let mut out = Vec::with_capacity(512);
+        if self.encoding == self.version {
+            encode_object(object, &mut out);
+        } else {
+            let mut stored = object.clone();
+            self.convert(&mut stored, &self.encoding)?;
+            encode_object(&stored, &mut out);
+        }
+        // Kept for as long as the object is: without the room that was left over.
+        Ok(out.into_boxed_slice().into())
+    }
+
+    /// The object in the version that this storage works in, with its resource version.
     ///
     /// # Errors
     ///
     /// 500 when what is stored is no object of this kind.
     pub fn object(&self, item: &Item) -> Result<Object, Status> {
+        self.object_in(item, &self.version)
+    }
+
+    /// The object in a version, in the form that it has there today, with its resource version.
+    fn object_in(&self, item: &Item, version: &GroupVersion) -> Result<Object, Status> {
         let mut object = stored_object(&item.value)?;
-        let version = self.version.to_string();
-        if object.get("apiVersion").and_then(Value::as_str) != Some(&version) {
-            self.converter
-                .convert(&mut object, &self.version)
-                .map_err(|error| Status::internal_error(error.0))?;
+        self.convert(&mut object, version)?;
+        if let Some(form) = self.form(&version.to_string()) {
+            form.renew(&mut object);
         }
         if let Some(revision) = item.revision {
             metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
         }
         Ok(object)
+    }
+
+    fn convert(&self, object: &mut Object, to: &GroupVersion) -> Result<(), Status> {
+        if object.get("apiVersion").and_then(Value::as_str) == Some(&to.to_string()) {
+            return Ok(());
+        }
+        self.converter.convert(object, to).map_err(|error| Status::internal_error(error.0))
     }
 }
 
@@ -67,12 +88,10 @@ impl Resource {
     ///
     /// 500 when what is stored is no object of this kind or cannot be converted.
     pub fn object(&self, item: &Item) -> Result<Object, Status> {
-        let mut object = stored_object(&item.value)?;
-        self.convert_to_served(&mut object)?;
-        if let Some(revision) = item.revision {
-            metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
+        match self.storage() {
+            Some(storage) => storage.object_in(item, &self.version),
+            None => stored_object(&item.value),
         }
-        Ok(object)
     }
 
     /// Writes the object as JSON in the version of this resource, with its resource version. If that is the version
@@ -92,7 +111,10 @@ impl Resource {
         fields: TypeFields,
         out: &mut Vec<u8>,
     ) -> Result<(), Status> {
-        if let (Some(revision), Some(splice)) = (revision, Splice::after(self.stored_prefix(), value)) {
+        let is_formed = |revision| self.storage().is_none_or(|storage| storage.formed_since <= revision);
+        if let Some(revision) = revision.filter(|revision| is_formed(*revision))
+            && let Some(splice) = Splice::after(self.stored_prefix(), value)
+        {
             splice.write(value, revision, fields, out);
             return Ok(());
         }
@@ -104,14 +126,5 @@ impl Resource {
         }
         encode_object(&object, out);
         Ok(())
-    }
-
-    fn convert_to_served(&self, object: &mut Object) -> Result<(), Status> {
-        let version = self.version.to_string();
-        if object.get("apiVersion").and_then(Value::as_str) == Some(&version) {
-            return Ok(());
-        }
-        let Some(storage) = self.storage() else { return Ok(()) };
-        storage.converter.convert(object, &self.version).map_err(|error| Status::internal_error(error.0))
     }
 }

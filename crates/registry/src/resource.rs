@@ -7,7 +7,7 @@ use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status};
 use concord_protobuf::Codec;
 use concord_schema::Schema;
 
-use crate::{Context, Object, ObjectName, Registry, Storage, encode, frames::Frames};
+use crate::{Context, Form, Object, ObjectName, Registry, Storage, encode, frames::Frames};
 
 /// What the names around a resource are, as discovery lists them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -240,11 +240,19 @@ impl Resource {
         }
     }
 
-    /// The fields of an object in this version.
-    pub fn schema(&self) -> Option<Arc<Schema>> {
+    /// The form of an object in this version.
+    pub fn form(&self) -> Option<Form> {
         match &self.backing {
-            Backing::Stored(storage) => storage.schema(&self.version.to_string()).cloned(),
-            Backing::Virtual(of) => Some(of.schema()),
+            Backing::Stored(storage) => storage.form(&self.version.to_string()).cloned(),
+            Backing::Virtual(of) => Some(of.schema().into()),
+        }
+    }
+
+    /// The fields of an object in this version, if the kind is a built-in one.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        match self.form()? {
+            Form::BuiltIn(schema) => Some(schema),
+            Form::Custom(_) => None,
         }
     }
 

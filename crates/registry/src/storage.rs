@@ -2,18 +2,21 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use concord_meta::{GroupKind, GroupResource, GroupVersion};
-use concord_schema::Schema;
+use concord_store::Revision;
 
-use crate::{Converter, Strategy};
+use crate::{Converter, Form, Strategy};
 
-/// How a kind is stored. All served versions of the kind share one.
+/// How a kind is stored. All served versions of a built-in kind share one; a custom kind has one for each, which
+/// differ in the version they work in.
 pub struct Storage {
     /// What the resource is called, for errors.
     pub resource: GroupResource,
     /// What an object is called.
     pub kind: String,
-    /// The version objects are stored in.
+    /// The version in which objects are prepared and validated.
     pub version: GroupVersion,
+    /// The version in which they are stored.
+    pub encoding: GroupVersion,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
     /// Where the objects are, with a slash at the end: `/registry/configmaps/`.
@@ -22,8 +25,10 @@ pub struct Storage {
     pub strategy: Arc<dyn Strategy>,
     /// How to get from one version to another.
     pub converter: Arc<dyn Converter>,
-    /// The fields of the kind in every served version and in the stored one, by `apiVersion`.
-    pub schemas: BTreeMap<String, Arc<Schema>>,
+    /// The form of the kind in every served version and in the stored one, by `apiVersion`.
+    pub forms: BTreeMap<String, Form>,
+    /// Since when all that is written has the form of its version: what is not older is passed on as it is stored.
+    pub formed_since: Revision,
 }
 
 /// Which object: its place in the keyspace of its kind.
@@ -69,8 +74,8 @@ impl Storage {
         GroupKind::new(self.version.group.clone(), self.kind.clone())
     }
 
-    /// The fields of the kind in a version.
-    pub fn schema(&self, api_version: &str) -> Option<&Arc<Schema>> {
-        self.schemas.get(api_version)
+    /// The form of the kind in a version.
+    pub fn form(&self, api_version: &str) -> Option<&Form> {
+        self.forms.get(api_version)
     }
 }

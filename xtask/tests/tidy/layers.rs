@@ -32,6 +32,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     (
         "parts",
         &[
+            "concord-apiextensions",
             "concord-apis",
             "concord-builtins",
             "concord-controllers",

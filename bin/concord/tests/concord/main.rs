@@ -4,6 +4,7 @@
 
 mod access;
 mod answers;
+mod custom_resources;
 mod discovery;
 mod kube_rs;
 mod kubectl;

@@ -2,6 +2,7 @@
 
 mod autoscalers;
 mod certificates;
+mod definitions;
 mod devices;
 mod jobs;
 mod namespaces;
@@ -9,7 +10,7 @@ mod pods;
 mod secrets;
 mod services;
 
-use concord_meta::options::DeleteOptions;
+use concord_meta::{field, options::DeleteOptions};
 use concord_registry::{Context, Object, Part};
 
 /// What one kind does.
@@ -21,6 +22,12 @@ pub(crate) struct Hooks {
     pub(crate) create: Option<fn(&Context, &mut Object)>,
     /// After the common preparation of an update.
     pub(crate) update: Option<fn(&Context, Part<'_>, &mut Object, &Object)>,
+    /// What is wrong with a new object, beyond what is wrong with every kind.
+    pub(crate) validate_create: Option<fn(&Object) -> Vec<field::Error>>,
+    /// What is wrong with a changed one.
+    pub(crate) validate_update: Option<fn(Part<'_>, &Object, &Object) -> Vec<field::Error>>,
+    /// What to tell who wrote one.
+    pub(crate) warnings: Option<fn(&Object, Option<&Object>) -> Vec<String>>,
     /// How long a deletion takes.
     pub(crate) graceful_deletion: Option<fn(&Object, &DeleteOptions) -> i64>,
     /// Whether something keeps an object from going away.
@@ -37,6 +44,9 @@ impl Hooks {
         default: None,
         create: None,
         update: None,
+        validate_create: None,
+        validate_update: None,
+        warnings: None,
         graceful_deletion: None,
         is_held: None,
         begin_deletion: None,
@@ -51,6 +61,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("", "pods") => pods::HOOKS,
         ("", "secrets") => secrets::HOOKS,
         ("", "services") => services::HOOKS,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::HOOKS,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("batch", "jobs") => jobs::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,

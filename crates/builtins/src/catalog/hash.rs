@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The first eight bytes of a digest over the stored group, version and kind, in base64.
-pub(super) fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
+pub fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
     let digest = digest(&SHA256, format!("{group}/{version}/{kind}").as_bytes());
     base64(digest.as_ref().first_chunk().expect("a digest of 32 bytes"))
 }

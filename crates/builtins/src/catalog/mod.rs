@@ -8,6 +8,7 @@ mod strategy;
 
 use std::sync::{LazyLock, OnceLock};
 
+pub use hash::storage_version_hash;
 pub use release::{InvalidRelease, Release};
 pub use resource::{Deprecation, ResourceFacts, StorageFacts, SubresourceFacts};
 pub use strategy::{NameRule, Propagation, SelectableField, StatusOnCreate, StrategyFacts};

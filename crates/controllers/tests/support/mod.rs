@@ -142,11 +142,13 @@ fn resource(
         resource: GroupResource::new(group, plural),
         kind: kind.to_owned(),
         version: version.clone(),
+        encoding: version.clone(),
         namespaced: !cluster.contains(&plural),
         prefix: format!("/registry/{prefix}/").into(),
         strategy,
         converter: Arc::new(Renaming),
-        schemas: BTreeMap::from([(version.to_string(), Arc::new(schema()))]),
+        forms: BTreeMap::from([(version.to_string(), Arc::new(schema()).into())]),
+        formed_since: 0,
     };
     let names =
         ResourceNames { plural: plural.to_owned(), kind: kind.to_owned(), ..ResourceNames::default() };

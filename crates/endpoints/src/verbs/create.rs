@@ -43,7 +43,7 @@ async fn created(
             make(call, context, of, object).await
         }
         (Some(SubresourceKind::Virtual(of)), _) => {
-            let object = resource.decode_as(&of.schema(), &call.kind(), sent, context)?;
+            let object = resource.decode_as(&of.schema().into(), &call.kind(), sent, context)?;
             make(call, context, of, object).await
         }
         _ => Err(unsupported(call)),

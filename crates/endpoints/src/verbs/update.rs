@@ -32,7 +32,8 @@ async fn updated(
         None => Part::Main,
         Some(SubresourceKind::Part) => Part::Sub(&call.info.subresource),
         Some(SubresourceKind::Scale(scaling)) => {
-            let mut scale = resource.decode_as(&scaling.schema, &call.kind(), sent, context)?;
+            let mut scale =
+                resource.decode_as(&scaling.schema.clone().into(), &call.kind(), sent, context)?;
             place_named(&mut scale, name)?;
             let scale = call.registry.update_scale(context, resource, scaling, name, scale).await?;
             return call.answer_object(StatusCode::OK, scale);

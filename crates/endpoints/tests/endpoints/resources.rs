@@ -134,11 +134,13 @@ fn stored(
         resource: GroupResource::new(version.group.clone(), plural),
         kind: kind.to_owned(),
         version: version.clone(),
+        encoding: version.clone(),
         namespaced,
         prefix: format!("/registry/{plural}/").into(),
         strategy: Arc::new(strategy),
         converter: Arc::new(Renaming),
-        schemas: BTreeMap::from([(version.to_string(), Arc::new(widget_schema()))]),
+        forms: BTreeMap::from([(version.to_string(), Arc::new(widget_schema()).into())]),
+        formed_since: 0,
     };
     Resource::new(
         version.clone(),

@@ -10,7 +10,7 @@ use super::{
     managed::field_manager,
     system,
 };
-use crate::{Context, Object, ObjectName, Part, Resource, encode::stored_bytes, metadata};
+use crate::{Context, Object, ObjectName, Part, Resource, metadata};
 
 impl Resource {
     /// The key and the bytes of a new object, as a create of it would store them. For an object of the server's own that
@@ -27,8 +27,8 @@ impl Resource {
         mut object: Object,
     ) -> Result<(Bytes, Bytes), Status> {
         let storage = stored(self)?;
-        if let Some(schema) = self.schema() {
-            finish(&mut object, &schema, &self.kind())?;
+        if let Some(form) = self.form() {
+            finish(&mut object, &form, &self.kind())?;
         }
         self.apply_defaults(&mut object);
         system::begin_create(&mut object, context.dry_run)?;
@@ -45,6 +45,6 @@ impl Resource {
             return Err(Status::invalid(&storage.group_kind(), name, &errors));
         }
         let key = storage.key(ObjectName { namespace, name });
-        Ok((key, stored_bytes(&mut object)))
+        Ok((key, storage.encode(&mut object)?))
     }
 }

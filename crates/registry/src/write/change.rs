@@ -8,17 +8,14 @@ use concord_merge::{
     strategic::strategic_merge,
 };
 use concord_meta::{CauseType, GroupKind, Status, StatusCause, field};
-use concord_schema::{Mismatch, Place, Schema};
+use concord_schema::Place;
 use serde_json::Value;
 
 use super::{decode::other_kind, managed::field_manager, update::Edit};
-use crate::{Context, Object, metadata};
+use crate::{Context, Object, form::Source, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
 const MAX_DEPTH: usize = 500;
-
-/// How an object that was put together gets the form of its kind.
-type Read = fn(&Schema, &mut Object) -> Result<Vec<Violation>, Mismatch>;
 
 /// How an object is to be changed.
 pub(super) enum Change<'a> {
@@ -91,7 +88,7 @@ impl Change<'_> {
                 let patched = strategic(edit, existing(edit, live)?, patch)?;
                 // What is quoted is the patch, as Go prints a map.
                 let shown = Some(format_plain(patch));
-                owned(edit, live, typed(edit, patched, Schema::normalize_unstructured, strictness, shown)?)
+                owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)
             }
         };
         match live.map_or_else(|| new.clone(), |live| ignore_timestamps(live, new.clone())) {
@@ -171,7 +168,7 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
     let applied = manager.apply(live, request).map_err(|error| apply_refused(&error))?;
     let lenient = Strictness { validation: FieldValidation::Ignore, found: Vec::new() };
-    typed(edit, applied, Schema::normalize_unstructured, &lenient, None)
+    typed(edit, applied, Source::Map, &lenient, None)
 }
 
 /// What came out of a JSON or merge patch, which is read as a body would be: it may not say that it is something else.
@@ -181,7 +178,7 @@ fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<V
         let said = seen.and_then(|seen| other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
         said.map_err(|why| bad_patch(&text(object), &why))?;
     }
-    typed(edit, patched, Schema::normalize_strict, strictness, None)
+    typed(edit, patched, Source::Body, strictness, None)
 }
 
 /// What a patch made, as it stands in the refusal of it.
@@ -189,13 +186,13 @@ pub(super) fn text(object: &Object) -> String {
     String::from_utf8_lossy(&concord_codec::encode(&Value::Object(object.clone()))).into_owned()
 }
 
-/// Brings what a patch made into the form of its kind, with defaults. `read` is how it gets there: upstream reads what
-/// came out of JSON and merge patches as a body, and what came out of the others as a map.
+/// Brings what a patch made into the form of its kind, with defaults. Upstream reads what came out
+/// of JSON and merge patches as a body, and what came out of the others as a map: `source` says which.
 /// A refusal quotes `shown`, or what the patch made.
 fn typed(
     edit: &Edit<'_>,
     patched: Value,
-    read: Read,
+    source: Source,
     strictness: &Strictness,
     shown: Option<String>,
 ) -> Result<Value, Status> {
@@ -203,9 +200,9 @@ fn typed(
         return Err(Status::unprocessable_patch());
     }
     let Value::Object(mut object) = patched else { return Err(Status::unprocessable_patch()) };
-    let Some(schema) = edit.resource.schema() else { return Ok(Value::Object(object)) };
+    let Some(form) = edit.resource.form() else { return Ok(Value::Object(object)) };
     let shown = shown.unwrap_or_else(|| text(&object));
-    let unknown = read(&schema, &mut object).map_err(|error| bad_patch(&shown, &error.to_string()))?;
+    let unknown = form.normalize(&mut object, source).map_err(|error| bad_patch(&shown, &error))?;
     strictness.check(&unknown, edit.context, &shown)?;
     let kind = edit.resource.kind();
     object.insert("kind".to_owned(), kind.kind.as_str().into());

@@ -12,9 +12,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
-    encode::{stored_bytes, stored_object},
-    metadata,
-    object::members,
+    encode::stored_object, metadata, object::members,
 };
 
 /// How often a name is generated, or something else is chosen for the object, before the client is told that none was
@@ -115,7 +113,7 @@ impl Registry {
     ) -> Result<Item, Status> {
         let Attributes { namespace, name, .. } = *attributes;
         let mut attempts = Attempts::new(self, storage, storage.key(ObjectName { namespace, name }));
-        let value = stored_bytes(object);
+        let value = storage.encode(object)?;
         loop {
             let live = attempts.live().await?;
             let decided = match &live.entry {
@@ -171,7 +169,7 @@ pub(super) fn stored(resource: &Resource) -> Result<&Storage, Status> {
     resource.storage().map(AsRef::as_ref).ok_or_else(Status::method_not_allowed)
 }
 
-/// Turns an object into the storage version.
+/// Turns an object into the version that the storage works in.
 pub(super) fn to_storage(storage: &Storage, object: &mut Object) -> Result<(), Status> {
     let version = storage.version.to_string();
     if object.get("apiVersion").and_then(Value::as_str) == Some(&version) {

@@ -6,10 +6,9 @@ use concord_codec::{
 };
 use concord_meta::{GroupVersionKind, Status};
 use concord_protobuf::Unknown;
-use concord_schema::Schema;
 use serde_json::Value;
 
-use crate::{Context, Object, Resource};
+use crate::{Context, Form, Object, Resource, form::Source};
 
 /// A body that is to become an object.
 #[derive(Clone, Copy)]
@@ -30,13 +29,13 @@ impl Resource {
     ///
     /// 400 when it is none, 413 when it is too long.
     pub fn decode(&self, body: Body<'_>, context: &Context) -> Result<Object, Status> {
-        let Some(schema) = self.schema() else {
+        let Some(form) = self.form() else {
             return Err(Status::internal_error(format!("no schema for {}", self.kind())));
         };
         if self.order == ListOrder::Sorted {
             self.demand_type_meta(body)?;
         }
-        let mut object = self.decode_as(&schema, &self.kind(), body, context)?;
+        let mut object = self.decode_as(&form, &self.kind(), body, context)?;
         self.apply_defaults(&mut object);
         Ok(object)
     }
@@ -70,22 +69,21 @@ impl Resource {
     /// 400 when it is none, 413 when it is too long.
     pub fn decode_as(
         &self,
-        schema: &Schema,
+        form: &Form,
         kind: &GroupVersionKind,
         body: Body<'_>,
         context: &Context,
     ) -> Result<Object, Status> {
         if body.media_type == MediaType::Protobuf {
             let mut object = self.decode_protobuf(kind, body.bytes)?;
-            finish(&mut object, schema, kind)?;
+            finish(&mut object, form, kind)?;
             return Ok(object);
         }
-        let options =
-            Options { validation: body.validation, fields: Some(schema.fields()), ..Options::default() };
+        let options = Options { validation: body.validation, fields: form.fields(), ..Options::default() };
         let mut decoded = read(body, &options).map_err(|error| undecodable(&error, kind, body.bytes))?;
         let seen = type_meta(&decoded.object).map_err(|error| undecodable(&error, kind, body.bytes))?;
         check_kind(&seen, kind)?;
-        finish(&mut decoded.object, schema, kind)?;
+        decoded.violations.extend(finish(&mut decoded.object, form, kind)?);
         report(&decoded.violations, body.validation, kind, context)?;
         Ok(decoded.object)
     }
@@ -110,12 +108,17 @@ impl Resource {
     }
 }
 
-/// Gives an object the form it has when it is encoded, with its kind and version.
-pub(crate) fn finish(object: &mut Object, schema: &Schema, kind: &GroupVersionKind) -> Result<(), Status> {
-    schema.normalize(object).map_err(|error| Status::unfit(kind, &kind.kind, error))?;
+/// Gives an object the form it has when it is encoded, with its kind and version. Answers what was dropped.
+pub(crate) fn finish(
+    object: &mut Object,
+    form: &Form,
+    kind: &GroupVersionKind,
+) -> Result<Vec<Violation>, Status> {
+    let dropped = form.normalize(object, Source::Read);
+    let dropped = dropped.map_err(|error| Status::unfit(kind, &kind.kind, error))?;
     object.insert("kind".to_owned(), Value::from(kind.kind.as_str()));
     object.insert("apiVersion".to_owned(), Value::from(kind.group_version().to_string()));
-    Ok(())
+    Ok(dropped)
 }
 
 fn read(body: Body<'_>, options: &Options<'_>) -> Result<Decoded, DecodeError> {

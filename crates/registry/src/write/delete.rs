@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, DefaultDeletion, Guard, Item, Object, ObjectName, Operation, Registry, Resource,
-    Storage, encode::stored_bytes, metadata, metadata_mut,
+    Storage, metadata, metadata_mut,
 };
 
 /// What a delete does to the object it found.
@@ -112,7 +112,7 @@ impl Registry {
         match plan {
             Plan::Wait => Ok(Some(DeleteOutcome::Pending(item))),
             Plan::Mark(mut marked) => {
-                let value = stored_bytes(&mut marked);
+                let value = deletion.storage.encode(&mut marked)?;
                 let revision = match value == item.value || dry_run {
                     true => item.revision,
                     false => attempts.commit(Some(entry), Decision::Put(value.clone()), guard).await?,

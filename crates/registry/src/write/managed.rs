@@ -2,10 +2,9 @@
 
 use concord_merge::apply::{ConvertError, FieldManager, Versions};
 use concord_meta::GroupVersion;
-use concord_schema::Place;
 use serde_json::Value;
 
-use crate::{Part, Resource, Storage};
+use crate::{Part, Resource, Storage, form::FormType};
 
 /// A kind in all its versions.
 #[derive(Clone, Copy)]
@@ -15,15 +14,15 @@ pub(super) struct KindVersions<'a> {
 }
 
 impl Versions for KindVersions<'_> {
-    type Type = Place;
+    type Type = FormType;
 
-    fn type_of(&self, api_version: &str) -> Option<Place> {
-        self.storage.schema(api_version).map(|schema| schema.place().clone())
+    fn type_of(&self, api_version: &str) -> Option<FormType> {
+        self.storage.form(api_version).map(|form| form.merge_type())
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let version: GroupVersion = api_version.parse().map_err(|_| ConvertError::MissingVersion)?;
-        if self.storage.schema(api_version).is_none() {
+        if self.storage.form(api_version).is_none() {
             return Err(ConvertError::MissingVersion);
         }
         let Value::Object(mut object) = object.clone() else {
@@ -38,8 +37,8 @@ impl Versions for KindVersions<'_> {
 
     fn empty(&self) -> Value {
         let version = self.resource.version.to_string();
-        match self.storage.schema(&version) {
-            Some(schema) => schema.empty(&self.resource.names.kind, &version),
+        match self.storage.form(&version) {
+            Some(form) => form.empty(&self.resource.names.kind, &version),
             None => Value::Null,
         }
     }

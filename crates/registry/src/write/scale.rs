@@ -153,7 +153,7 @@ impl ScaleEdit<'_> {
         let before = text(&new);
         let fits = self.scaling.schema.normalize(&mut new);
         fits.map_err(|error| bad_patch(&before, &error.to_string()))?;
-        super::decode::finish(&mut new, &self.scaling.schema, &scale_kind())?;
+        super::decode::finish(&mut new, &self.scaling.schema.clone().into(), &scale_kind())?;
         Ok(new)
     }
 
@@ -177,7 +177,7 @@ impl ScaleEdit<'_> {
 
     fn paths(&self) -> ScalePaths {
         let path = Path::of_fields(self.scaling.spec_replicas.iter().map(String::as_str));
-        let versions = self.storage.schemas.keys();
+        let versions = self.storage.forms.keys();
         let paths: BTreeMap<_, _> = versions.map(|version| (version.clone(), Some(path.clone()))).collect();
         ScalePaths { api_version: self.resource.version.to_string(), paths }
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
-    encode::stored_bytes, metadata, metadata_mut, object::members,
+    metadata, metadata_mut, object::members,
 };
 
 /// An object that is about to be changed, and how.
@@ -134,7 +134,7 @@ impl Registry {
         self.admit(&attributes, &mut object).await?;
         let mut object = self.complete_create(&attributes, edit.storage, object).await?;
         let guard = self.guard(&attributes, Some(&object), &live.snapshot)?;
-        Ok((Plan::Create(stored_bytes(&mut object)), guard))
+        Ok((Plan::Create(edit.storage.encode(&mut object)?), guard))
     }
 
     async fn plan_update(
@@ -161,7 +161,7 @@ impl Registry {
             true => self.removal(&attributes, &live.snapshot)?,
             false => self.guard(&attributes, Some(&new), &live.snapshot)?,
         };
-        let value = stored_bytes(&mut new);
+        let value = edit.storage.encode(&mut new)?;
         let plan = match gone {
             true => Plan::Delete(value),
             false if value == entry.value => Plan::Unchanged,

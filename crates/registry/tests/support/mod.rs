@@ -148,11 +148,13 @@ fn widgets() -> Resource {
         resource: GroupResource::new("example.com", "widgets"),
         kind: "Widget".to_owned(),
         version: version.clone(),
+        encoding: version.clone(),
         namespaced: true,
         prefix: "/registry/example.com/widgets/".into(),
         strategy: Arc::new(Widgets),
         converter: Arc::new(Renaming),
-        schemas: BTreeMap::from([("example.com/v1".to_owned(), Arc::new(widget_schema()))]),
+        forms: BTreeMap::from([("example.com/v1".to_owned(), Arc::new(widget_schema()).into())]),
+        formed_since: 0,
     };
     let names = ResourceNames {
         plural: "widgets".to_owned(),

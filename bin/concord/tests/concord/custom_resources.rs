@@ -1,0 +1,285 @@
+//! Custom resources through the kube client: defined, used and gone again.
+
+use std::{path::Path, time::Duration};
+
+use crate::support::{Program, SOON};
+use concord_testing::etcd::Cluster;
+use futures_util::StreamExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, Config, Error, ResourceExt as _,
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+        WatchEvent, WatchParams,
+    },
+    config::{KubeConfigOptions, Kubeconfig},
+    core::Status,
+    runtime::{conditions::is_crd_established, wait::await_condition},
+};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+use tokio::time::timeout;
+
+async fn client(data: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(data.join("admin.kubeconfig")).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("a configuration")).expect("a client")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_the_embedded_store() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start(data.path()).await;
+    server.ready(200).await;
+    Box::pin(all(&client(data.path()).await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_etcd() {
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = tempdir().expect("a directory");
+    let servers = format!("--etcd-servers={}", etcd.endpoints().join(","));
+    let server = Program::start_with(data.path(), &[&servers]).await;
+    server.ready(200).await;
+    Box::pin(all(&client(data.path()).await)).await;
+}
+
+async fn all(client: &Client) {
+    tokio::join!(
+        a_kind_is_defined_and_used(client),
+        a_definition_changes(client),
+        bad_definitions_are_refused(client),
+        names_are_given_once(client),
+    );
+}
+
+fn kind(group: &str, version: &str, kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+/// A definition with a schema that has defaults, limits and a list that is a map.
+fn gadgets(group: &str, versions: &Value) -> CustomResourceDefinition {
+    serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("gadgets.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": "gadgets", "kind": "Gadget", "shortNames": ["gd"]},
+            "versions": versions,
+        },
+    }))
+    .expect("a definition")
+}
+
+fn version(name: &str, storage: bool) -> Value {
+    json!({
+        "name": name, "served": true, "storage": storage,
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+        },
+        "additionalPrinterColumns": [{"name": "Color", "type": "string", "jsonPath": ".spec.color"}],
+        "selectableFields": [{"jsonPath": ".spec.color"}],
+        "schema": {"openAPIV3Schema": {
+            "type": "object",
+            "properties": {
+                "spec": {
+                    "type": "object", "required": ["color"],
+                    "properties": {
+                        "color": {"type": "string", "enum": ["red", "green"]},
+                        "replicas": {"type": "integer", "minimum": 0, "default": 1},
+                        "ports": {
+                            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                            "items": {
+                                "type": "object", "required": ["name"],
+                                "properties": {"name": {"type": "string"}, "port": {"type": "integer"}},
+                            },
+                        },
+                    },
+                },
+                "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+            },
+        }},
+    })
+}
+
+async fn define(client: &Client, definition: &CustomResourceDefinition) {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    api.create(&PostParams::default(), definition).await.expect("a definition");
+    let name = definition.name_any();
+    let established = await_condition(api, &name, is_crd_established());
+    timeout(SOON, established).await.expect("in time").expect("established");
+}
+
+fn gadget(resource: &ApiResource, name: &str, spec: Value) -> DynamicObject {
+    let mut object = DynamicObject::new(name, resource);
+    object.data = json!({"spec": spec});
+    object
+}
+
+fn refusal(error: Error) -> Box<Status> {
+    match error {
+        Error::Api(status) => status,
+        other => panic!("not a refusal: {other}"),
+    }
+}
+
+async fn a_kind_is_defined_and_used(client: &Client) {
+    let group = "used.example.com";
+    define(client, &gadgets(group, &json!([version("v1", true)]))).await;
+    let resource = kind(group, "v1", "Gadget");
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    let params = PostParams::default();
+
+    let spec = json!({"color": "red", "unknown": 1, "ports": [{"name": "a", "port": 1}]});
+    let mut one = gadget(&resource, "one", spec);
+    one.data["status"] = json!({"replicas": 9});
+    let made = api.create(&params, &one).await.expect("created");
+    let expected = json!({"color": "red", "replicas": 1, "ports": [{"name": "a", "port": 1}]});
+    assert_eq!(made.data, json!({"spec": expected}), "pruned, with defaults, and without a status");
+    assert_eq!(made.metadata.generation, Some(1));
+
+    let bad = gadget(&resource, "two", json!({"color": "blue", "replicas": "many"}));
+    let status = refusal(api.create(&params, &bad).await.expect_err("bad"));
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
+    for text in [
+        "spec.color: Unsupported value: \"blue\": supported values: \"red\", \"green\"",
+        "spec.replicas: Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\"",
+    ] {
+        assert!(status.message.contains(text), "{}", status.message);
+    }
+
+    status_and_scale_have_doors_of_their_own(&api).await;
+    apply_merges_lists_by_their_keys(&api, &resource).await;
+
+    let red = ListParams::default().fields("spec.color=red");
+    assert_eq!(api.list(&red).await.expect("a list").items.len(), 1);
+    let green = ListParams::default().fields("spec.color=green");
+    assert_eq!(api.list(&green).await.expect("a list").items.len(), 0);
+    the_definition_takes_its_objects_along(client, group, &api).await;
+}
+
+async fn status_and_scale_have_doors_of_their_own(api: &Api<DynamicObject>) {
+    let patch = json!({"status": {"replicas": 3}, "spec": {"color": "green"}});
+    let changed = api.patch_status("one", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
+    assert_eq!((&changed.data["status"]["replicas"], &changed.data["spec"]["color"]), (&json!(3), &json!("red")));
+    assert_eq!(changed.metadata.generation, Some(1));
+    let patch = json!({"spec": {"replicas": 4}});
+    let scale = api.patch_scale("one", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("scaled");
+    let replicas = (scale.spec.expect("spec").replicas, scale.status.expect("status").replicas);
+    assert_eq!(replicas, (Some(4), 3));
+    assert_eq!(api.get("one").await.expect("there").metadata.generation, Some(2));
+}
+
+async fn apply_merges_lists_by_their_keys(api: &Api<DynamicObject>, resource: &ApiResource) {
+    let config = gadget(resource, "one", json!({"color": "red", "ports": [{"name": "b", "port": 2}]}));
+    let params = PatchParams::apply("tests");
+    let applied = api.patch("one", &params, &Patch::Apply(&config)).await.expect("applied");
+    let ports = json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}]);
+    assert_eq!(applied.data["spec"]["ports"], ports);
+    let again = api.patch("one", &params, &Patch::Apply(&config)).await.expect("applied");
+    assert_eq!(applied.metadata.resource_version, again.metadata.resource_version);
+}
+
+async fn the_definition_takes_its_objects_along(client: &Client, group: &str, api: &Api<DynamicObject>) {
+    let since = api.list(&ListParams::default()).await.expect("a list").metadata.resource_version;
+    let watched = api.watch(&WatchParams::default(), &since.unwrap_or_default()).await.expect("a watch");
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = format!("gadgets.{group}");
+    let deleted = definitions.delete(&name, &DeleteParams::default()).await.expect("deleted");
+    assert!(deleted.left().is_some_and(|object| object.metadata.deletion_timestamp.is_some()), "it takes a while");
+    let gone = async {
+        let mut events = Box::pin(watched);
+        while let Some(Ok(event)) = events.next().await {
+            if let WatchEvent::Deleted(object) = event {
+                return object.name_any();
+            }
+        }
+        String::new()
+    };
+    assert_eq!(timeout(SOON, gone).await.expect("in time"), "one");
+    let ended = async {
+        while definitions.get_opt(&name).await.expect("an answer").is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, ended).await.expect("the definition goes last");
+    let status = refusal(api.list(&ListParams::default()).await.expect_err("not served"));
+    assert_eq!(status.code, 404);
+}
+
+/// Objects of an old version, and of an old schema, are read as the definition says now.
+async fn a_definition_changes(client: &Client) {
+    let group = "changing.example.com";
+    define(client, &gadgets(group, &json!([version("v1alpha1", true)]))).await;
+    let alpha = kind(group, "v1alpha1", "Gadget");
+    let old: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &alpha);
+    let one = gadget(&alpha, "one", json!({"color": "green"}));
+    old.create(&PostParams::default(), &one).await.expect("created");
+
+    let mut with_size = version("v1", true);
+    // As upstream, what all versions have in common needs a schema that they have in common, too.
+    with_size["selectableFields"] = json!([]);
+    let size = json!({"type": "string", "default": "small"});
+    with_size["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"] = size;
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let patch = json!({"spec": {"versions": [version("v1alpha1", false), with_size]}});
+    let name = format!("gadgets.{group}");
+    let changed = definitions.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
+    let stored = changed.status.and_then(|status| status.stored_versions).unwrap_or_default();
+    assert_eq!(stored, ["v1alpha1", "v1"]);
+
+    let v1 = kind(group, "v1", "Gadget");
+    let new: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &v1);
+    let read = async {
+        loop {
+            // The version is served as soon as the change has come round.
+            if let Some(object) = new.get_opt("one").await.expect("an answer") {
+                return object;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let object = timeout(SOON, read).await.expect("served");
+    assert_eq!(object.types.expect("typed").api_version, format!("{group}/v1"));
+    assert_eq!(object.data["spec"]["size"], "small", "defaults also where an object was stored before");
+    let object = old.get("one").await.expect("still served");
+    assert_eq!(object.data["spec"].get("size"), None);
+}
+
+async fn bad_definitions_are_refused(client: &Client) {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let group = "bad.example.com";
+    let mut definition = gadgets(group, &json!([version("v1", true), version("v2", true)]));
+    definition.metadata.name = Some("wrong".to_owned());
+    let status = refusal(api.create(&PostParams::default(), &definition).await.expect_err("bad"));
+    assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
+    for text in [
+        "metadata.name: Invalid value: \"wrong\": must be spec.names.plural+\".\"+spec.group",
+        "must have exactly one version marked as storage version",
+    ] {
+        assert!(status.message.contains(text), "{}", status.message);
+    }
+}
+
+async fn names_are_given_once(client: &Client) {
+    let group = "names.example.com";
+    define(client, &gadgets(group, &json!([version("v1", true)]))).await;
+    let mut other = gadgets(group, &json!([version("v1", true)]));
+    other.metadata.name = Some(format!("gizmos.{group}"));
+    other.spec.names.plural = "gizmos".to_owned();
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    api.create(&PostParams::default(), &other).await.expect("a definition");
+    let told = |definition: Option<&CustomResourceDefinition>| {
+        let conditions = definition.and_then(|definition| definition.status.as_ref()?.conditions.as_ref());
+        conditions.is_some_and(|conditions| {
+            conditions.iter().any(|given| given.type_ == "NamesAccepted" && given.status == "False")
+        })
+    };
+    let name = format!("gizmos.{group}");
+    timeout(SOON, await_condition(api.clone(), &name, told)).await.expect("in time").expect("told");
+    // What the first one leaves is free for the second.
+    api.delete(&format!("gadgets.{group}"), &DeleteParams::default()).await.expect("deleted");
+    let established = await_condition(api, &name, is_crd_established());
+    timeout(SOON, established).await.expect("in time").expect("established");
+}

@@ -1,0 +1,248 @@
+//! Follows the definitions in the log: what they define is served, and they are told what became of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use concord_endpoints::Apis;
+use concord_merge::apply::Time;
+use concord_meta::Status;
+use concord_registry::{Context, Object, ObjectName, Part, Registry, UpdateRequest, metadata};
+use concord_replica::{Batch, Closed, Error as ReplicaError, Scope, Snapshot, Subscription};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    CustomResources, cleanup,
+    conditions::{Condition, set},
+    definition::{Names, holds},
+    names::{Taken, accept},
+};
+
+/// The pause before something that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Serves what is defined, and keeps the status of definitions true. Any number of servers may do so at once: whatever
+/// one writes is decided on a state and stored only if that state still holds.
+pub struct CustomResourceController {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) customs: Arc<CustomResources>,
+    apis: Arc<Apis>,
+}
+
+/// The work on definitions that is under way: one task for each group, since names are given group by group.
+#[derive(Default)]
+struct Work {
+    tasks: JoinSet<String>,
+    busy: BTreeSet<String>,
+    /// Groups that changed while they were being worked on.
+    again: BTreeSet<String>,
+}
+
+impl CustomResourceController {
+    /// Does nothing yet: [`CustomResourceController::run`] does.
+    pub fn new(registry: Arc<Registry>, customs: Arc<CustomResources>, apis: Arc<Apis>) -> Self {
+        Self { registry, customs, apis }
+    }
+
+    /// Goes on until it is cancelled or the replica ends.
+    pub async fn run(self, cancel: CancellationToken) {
+        let controller = Arc::new(self);
+        let mut work = Work::default();
+        cancel.run_until_cancelled(controller.follow(&mut work)).await;
+        work.tasks.shutdown().await;
+    }
+
+    async fn follow(self: &Arc<Self>, work: &mut Work) {
+        loop {
+            let scope = Scope::prefix(self.customs.storage.prefix.clone());
+            match self.registry.replica().snapshot_and_subscribe(scope) {
+                Ok((snapshot, changes)) => {
+                    let groups = self.learn_all(&snapshot);
+                    self.customs.now_synced();
+                    groups.into_iter().for_each(|group| self.begin(group, work));
+                    let closed = self.follow_from(changes, work).await;
+                    if matches!(closed, Closed::Shutdown | Closed::Failed) {
+                        return;
+                    }
+                }
+                Err(ReplicaError::Shutdown | ReplicaError::Failed { .. }) => return,
+                Err(_) => {}
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn follow_from(self: &Arc<Self>, mut changes: Subscription, work: &mut Work) -> Closed {
+        loop {
+            tokio::select! {
+                batch = changes.next() => match batch {
+                    Ok(batch) => self.learn(&batch).into_iter().for_each(|group| self.begin(group, work)),
+                    Err(closed) => return closed,
+                },
+                Some(ended) = work.tasks.join_next() => self.ended(ended, work),
+            }
+        }
+    }
+
+    /// Learns all definitions there are, and forgets those that are gone. Answers all their groups.
+    fn learn_all(&self, snapshot: &Snapshot) -> BTreeSet<String> {
+        let mut gone: BTreeSet<String> = self.customs.names().into_iter().collect();
+        let (mut changed, mut all) = (BTreeSet::new(), BTreeSet::new());
+        for entry in snapshot.scan(&Scope::prefix(self.customs.storage.prefix.clone()).range()) {
+            let Some(name) = self.customs.storage.object_name(&entry.key) else { continue };
+            gone.remove(name.name);
+            changed.extend(self.customs.learn(name.name, Some(entry)));
+            all.extend(group_of(name.name));
+        }
+        gone.iter().for_each(|name| changed.extend(self.customs.learn(name, None)));
+        self.serve(&changed);
+        all
+    }
+
+    /// Learns what changed, and answers the groups in which something did.
+    fn learn(&self, batch: &Batch) -> BTreeSet<String> {
+        let (mut changed, mut all) = (BTreeSet::new(), BTreeSet::new());
+        for event in batch.iter() {
+            let Some(name) = self.customs.storage.object_name(event.key()) else { continue };
+            changed.extend(self.customs.learn(name.name, event.current()));
+            all.extend(group_of(name.name));
+        }
+        self.serve(&changed);
+        all
+    }
+
+    fn serve(&self, groups: &BTreeSet<String>) {
+        if !groups.is_empty() {
+            self.apis.replace(self.customs.serve(&self.apis.set(), groups));
+        }
+    }
+
+    fn begin(self: &Arc<Self>, group: String, work: &mut Work) {
+        if !work.busy.insert(group.clone()) {
+            work.again.insert(group);
+            return;
+        }
+        let controller = Arc::clone(self);
+        work.tasks.spawn(async move {
+            while let Err(status) = controller.settle(&group).await {
+                // Whoever changed the definition in between made another event of it.
+                if status.code == 409 || status.code == 404 {
+                    break;
+                }
+                tracing::warn!(%status, group, "A CustomResourceDefinition could not be told its state, trying again.");
+                tokio::time::sleep(PAUSE).await;
+            }
+            group
+        });
+    }
+
+    fn ended(self: &Arc<Self>, ended: Result<String, tokio::task::JoinError>, work: &mut Work) {
+        match ended {
+            Ok(group) => {
+                work.busy.remove(&group);
+                if work.again.remove(&group) {
+                    self.begin(group, work);
+                }
+            }
+            Err(error) => tracing::error!(%error, "The work on a CustomResourceDefinition did not end well."),
+        }
+    }
+
+    /// Does what the definitions of a group wait for.
+    async fn settle(&self, group: &str) -> Result<(), Status> {
+        for (name, definition) in self.definitions(group)? {
+            if metadata(&definition).is_terminating() {
+                cleanup::advance(self, &name, definition).await?;
+            } else {
+                self.establish(group, &name, definition).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The definitions of a group, as they are now.
+    fn definitions(&self, group: &str) -> Result<BTreeMap<String, Object>, Status> {
+        let snapshot = self.registry.replica().newest().map_err(Status::internal_error)?;
+        let range = Scope::prefix(self.customs.storage.prefix.clone()).range();
+        let of_group = snapshot.scan(&range).filter_map(|entry| {
+            let name = self.customs.storage.object_name(&entry.key)?.name;
+            (group_of(name).as_deref() == Some(group)).then_some(())?;
+            Some((name.to_owned(), self.customs.object(entry)?))
+        });
+        Ok(of_group.collect())
+    }
+
+    /// Gives a definition its names, and says that it is served.
+    async fn establish(&self, group: &str, name: &str, mut definition: Object) -> Result<(), Status> {
+        let wanted = Names::of(definition.get("spec").map_or(&Value::Null, |spec| &spec["names"]));
+        let status = definition.get("status").cloned().unwrap_or(Value::Null);
+        let accepted = Names::of(&status["acceptedNames"]);
+        if wanted == accepted && holds(&definition, "Established") && holds(&definition, "NamesAccepted") {
+            return Ok(());
+        }
+        let mut taken = Taken::default();
+        for (other, object) in self.definitions(group)? {
+            if other != name {
+                let names = object.get("status").map_or(&Value::Null, |status| &status["acceptedNames"]);
+                taken.add(&Names::of(names));
+            }
+        }
+        let (names, conflict) = accept(&wanted, &accepted, &taken);
+        let status = definition.entry("status").or_insert_with(|| json!({}));
+        let mut changed = names != accepted;
+        status["acceptedNames"] = names.value();
+        for condition in conditions(conflict, holds_in(status, "Established")) {
+            changed |= set(status, condition, now());
+        }
+        if !changed {
+            return Ok(());
+        }
+        self.write(name, Part::Sub("status"), definition).await
+    }
+
+    /// Stores a definition that was read before, unless it changed since.
+    pub(crate) async fn write(&self, name: &str, part: Part<'_>, object: Object) -> Result<(), Status> {
+        let request = UpdateRequest { name: ObjectName { namespace: "", name }, part, object };
+        let context = Context::of_the_server(now());
+        self.registry.update(&context, &self.customs.resource, request).await.map(drop)
+    }
+}
+
+/// The conditions that follow from whether all names were accepted. What is established stays so.
+fn conditions(conflict: Option<(&'static str, String)>, established: bool) -> Vec<Condition> {
+    let accepted = conflict.is_none();
+    let (reason, message) = conflict.unwrap_or(("NoConflicts", "no conflicts found".to_owned()));
+    let mut conditions = vec![Condition { name: "NamesAccepted", holds: accepted, reason, message }];
+    if !established {
+        let (reason, message) = match accepted {
+            true => ("InitialNamesAccepted", "the initial names have been accepted"),
+            false => ("NotAccepted", "not all names are accepted"),
+        };
+        conditions.push(Condition {
+            name: "Established",
+            holds: accepted,
+            reason,
+            message: message.to_owned(),
+        });
+    }
+    conditions
+}
+
+fn holds_in(status: &Value, condition: &str) -> bool {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|given| given["type"] == condition && given["status"] == "True")
+}
+
+/// The group in the name of a definition, which is always `plural.group`.
+fn group_of(name: &str) -> Option<String> {
+    name.split_once('.').map(|(_, group)| group.to_owned())
+}
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time { unix: i64::try_from(since.as_secs()).unwrap_or(i64::MAX) }
+}

@@ -1,0 +1,263 @@
+//! What a definition says, read once.
+
+use std::sync::Arc;
+
+use concord_meta::GroupVersion;
+use concord_registry::{Object, metadata};
+use concord_structural::{JsonPath, Scale, Schema};
+use serde_json::{Value, json};
+
+/// The names of a custom resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+}
+
+/// A CustomResourceDefinition, as far as serving it needs.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) uid: String,
+    pub(crate) group: String,
+    /// Those that were accepted.
+    pub(crate) names: Names,
+    pub(crate) namespaced: bool,
+    /// The name of the version in which objects are stored.
+    pub(crate) stored: String,
+    pub(crate) versions: Vec<Arc<Version>>,
+    pub(crate) conversion: Conversion,
+    pub(crate) is_established: bool,
+    pub(crate) is_terminating: bool,
+}
+
+/// How an object of one version becomes one of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// By its name alone.
+    None,
+    /// By asking somebody.
+    Webhook,
+}
+
+/// A version of a definition.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) served: bool,
+    /// What every client of the version is told.
+    pub(crate) warning: Option<String>,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) columns: Vec<Value>,
+    pub(crate) has_status: bool,
+    pub(crate) scale: Option<Scale>,
+    /// The fields to select by, as they are called, and where they are.
+    pub(crate) selectable: Vec<(String, JsonPath)>,
+    /// What all this was read from, to see whether it changed.
+    source: Value,
+}
+
+impl Names {
+    pub(crate) fn of(names: &Value) -> Self {
+        let text = |name: &str| names[name].as_str().unwrap_or_default().to_owned();
+        let texts = |name: &str| {
+            let items = names[name].as_array().into_iter().flatten();
+            items.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+        };
+        Self {
+            plural: text("plural"),
+            singular: text("singular"),
+            kind: text("kind"),
+            list_kind: text("listKind"),
+            short_names: texts("shortNames"),
+            categories: texts("categories"),
+        }
+    }
+
+    /// As they stand in a status.
+    pub(crate) fn value(&self) -> Value {
+        let mut value = json!({"plural": self.plural, "kind": self.kind});
+        let texts = [("singular", &self.singular), ("listKind", &self.list_kind)];
+        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            value[name] = text.as_str().into();
+        }
+        let lists = [("shortNames", &self.short_names), ("categories", &self.categories)];
+        for (name, texts) in lists.into_iter().filter(|(_, texts)| !texts.is_empty()) {
+            value[name] = texts.clone().into();
+        }
+        value
+    }
+}
+
+/// Whether a condition of a definition is true.
+pub(crate) fn holds(definition: &Object, condition: &str) -> bool {
+    let conditions = definition.get("status").and_then(|status| status["conditions"].as_array());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|given| given["type"] == condition && given["status"] == "True")
+}
+
+impl Definition {
+    /// What an object of the log says, if it is a definition whose names were accepted. What did not change is taken
+    /// from `before`.
+    pub(crate) fn read(object: &Object, before: Option<&Self>) -> Option<Self> {
+        let spec = object.get("spec")?;
+        let group = spec["group"].as_str()?.to_owned();
+        let names = Names::of(object.get("status")?.get("acceptedNames")?);
+        if names.plural.is_empty() || names.kind.is_empty() {
+            return None;
+        }
+        let versions = spec["versions"].as_array()?;
+        let versions = versions.iter().filter_map(|version| Version::read(version, &group, &names, before));
+        let webhook = spec["conversion"]["strategy"] == "Webhook";
+        let metadata = metadata(object);
+        Some(Self {
+            uid: metadata.uid().to_owned(),
+            namespaced: spec["scope"] == "Namespaced",
+            stored: stored_version(spec)?.to_owned(),
+            versions: versions.collect(),
+            conversion: if webhook { Conversion::Webhook } else { Conversion::None },
+            is_established: holds(object, "Established"),
+            is_terminating: metadata.is_terminating(),
+            group,
+            names,
+        })
+    }
+
+    pub(crate) fn version(&self, name: &str) -> Option<&Arc<Version>> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    /// Whether objects written by one are as the other would write them. What the status says does not matter for that.
+    pub(crate) fn writes_as(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Arc<Version>, &Arc<Version>)| Arc::ptr_eq(one, other);
+        self.uid == other.uid
+            && self.stored == other.stored
+            && self.conversion == other.conversion
+            && self.versions.len() == other.versions.len()
+            && self.versions.iter().zip(&other.versions).all(same)
+    }
+
+    pub(crate) fn group_version(&self, version: &str) -> GroupVersion {
+        GroupVersion::new(self.group.as_str(), version)
+    }
+}
+
+fn stored_version(spec: &Value) -> Option<&str> {
+    let versions = spec["versions"].as_array()?;
+    versions.iter().find(|version| version["storage"] == true)?["name"].as_str()
+}
+
+impl Version {
+    fn read(version: &Value, group: &str, names: &Names, before: Option<&Definition>) -> Option<Arc<Self>> {
+        let name = version["name"].as_str()?.to_owned();
+        if let Some(before) = before.and_then(|before| before.version(&name))
+            && before.source == *version
+        {
+            return Some(Arc::clone(before));
+        }
+        let schema = Schema::compile(&version["schema"]["openAPIV3Schema"]);
+        let schema = schema
+            .inspect_err(|error| {
+                tracing::warn!(group, plural = names.plural, version = name, %error, "A version of a CustomResourceDefinition cannot be served.");
+            })
+            .ok()?;
+        let subresources = &version["subresources"];
+        Some(Arc::new(Self {
+            served: version["served"] == true,
+            warning: warning(version, group, &name, &names.kind),
+            schema: Arc::new(schema),
+            columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
+            has_status: subresources["status"].is_object(),
+            scale: scale(&subresources["scale"]),
+            selectable: selectable(&version["selectableFields"]),
+            source: version.clone(),
+            name,
+        }))
+    }
+}
+
+fn warning(version: &Value, group: &str, name: &str, kind: &str) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    let given = version["deprecationWarning"].as_str().map(ToOwned::to_owned);
+    Some(given.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated")))
+}
+
+fn scale(scale: &Value) -> Option<Scale> {
+    Some(Scale {
+        spec_replicas: scale["specReplicasPath"].as_str()?.to_owned(),
+        status_replicas: scale["statusReplicasPath"].as_str()?.to_owned(),
+        label_selector: scale["labelSelectorPath"].as_str().filter(|path| !path.is_empty()).map(Into::into),
+    })
+}
+
+fn selectable(fields: &Value) -> Vec<(String, JsonPath)> {
+    let fields = fields.as_array().into_iter().flatten();
+    let paths = fields.filter_map(|field| field["jsonPath"].as_str());
+    let read = |path: &str| {
+        let label = path.strip_prefix('.').unwrap_or(path).to_owned();
+        Some((label, JsonPath::parse(path).ok()?))
+    };
+    paths.filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(schema: &Value, generation: i64) -> Object {
+        let names = json!({"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList", "shortNames": ["f"]});
+        let object = json!({
+            "metadata": {"name": "foos.example.com", "uid": "u", "generation": generation},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": names,
+                "versions": [
+                    {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                     "subresources": {"status": {}}, "selectableFields": [{"jsonPath": ".spec.color"}]},
+                    {"name": "v1beta1", "served": true, "storage": false, "deprecated": true,
+                     "schema": {"openAPIV3Schema": {"type": "object"}}},
+                ],
+            },
+            "status": {"acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}]},
+        });
+        object.as_object().expect("an object").clone()
+    }
+
+    #[test]
+    fn a_definition_is_read() {
+        let read = Definition::read(&definition(&json!({"type": "object"}), 1), None).expect("a definition");
+        assert_eq!((read.group.as_str(), read.stored.as_str()), ("example.com", "v1"));
+        assert!(read.namespaced && read.is_established && !read.is_terminating);
+        assert_eq!(read.names.short_names, ["f"]);
+        let (v1, beta) = (read.version("v1").expect("v1"), read.version("v1beta1").expect("v1beta1"));
+        assert!(v1.has_status && v1.scale.is_none() && v1.warning.is_none());
+        assert_eq!(v1.selectable[0].0, "spec.color");
+        assert_eq!(beta.warning.as_deref(), Some("example.com/v1beta1 Foo is deprecated"));
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_read_again() {
+        let schema = json!({"type": "object"});
+        let first = Definition::read(&definition(&schema, 1), None).expect("a definition");
+        let same = Definition::read(&definition(&schema, 2), Some(&first)).expect("a definition");
+        assert!(first.writes_as(&same));
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+        let other = Definition::read(&definition(&schema, 3), Some(&same)).expect("a definition");
+        assert!(!same.writes_as(&other));
+        let beta = |definition: &Definition| Arc::clone(definition.version("v1beta1").expect("v1beta1"));
+        assert!(Arc::ptr_eq(&beta(&same), &beta(&other)), "only the one that changed");
+    }
+
+    #[test]
+    fn without_accepted_names_there_is_nothing_to_serve() {
+        let mut object = definition(&json!({"type": "object"}), 1);
+        object.remove("status");
+        assert!(Definition::read(&object, None).is_none());
+    }
+}

@@ -1,0 +1,122 @@
+//! Which names a definition gets.
+
+use std::collections::BTreeSet;
+
+use concord_meta::go;
+
+use crate::definition::Names;
+
+/// The names that other definitions of a group have.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    resources: BTreeSet<String>,
+    kinds: BTreeSet<String>,
+}
+
+impl Taken {
+    pub(crate) fn add(&mut self, names: &Names) {
+        let resources = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
+        self.resources.extend(resources.cloned());
+        self.kinds.extend([names.kind.clone(), names.list_kind.clone()]);
+    }
+}
+
+/// Why not all names were accepted: a reason and a text.
+pub(crate) type Conflict = (&'static str, String);
+
+/// Gives a definition the names it wants as far as nobody else has them; it keeps those that it has. Of several
+/// conflicts the last is told, as upstream does.
+pub(crate) fn accept(wanted: &Names, accepted: &Names, taken: &Taken) -> (Names, Option<Conflict>) {
+    let mut names = accepted.clone();
+    let short = short_names(wanted, accepted, &taken.resources);
+    if short.is_none() {
+        names.short_names.clone_from(&wanted.short_names);
+    }
+    names.categories.clone_from(&wanted.categories);
+    let conflicts = [
+        ("PluralConflict", claim(&wanted.plural, &mut names.plural, &taken.resources)),
+        ("SingularConflict", claim(&wanted.singular, &mut names.singular, &taken.resources)),
+        ("ShortNamesConflict", short),
+        ("KindConflict", claim(&wanted.kind, &mut names.kind, &taken.kinds)),
+        ("ListKindConflict", claim(&wanted.list_kind, &mut names.list_kind, &taken.kinds)),
+    ];
+    let last = conflicts.into_iter().rev().find_map(|(reason, text)| Some((reason, text?)));
+    (names, last)
+}
+
+/// Takes a name unless another definition has it.
+fn claim(wanted: &str, had: &mut String, taken: &BTreeSet<String>) -> Option<String> {
+    if wanted != had && taken.contains(wanted) {
+        return Some(in_use(wanted));
+    }
+    wanted.clone_into(had);
+    None
+}
+
+fn in_use(name: &str) -> String {
+    format!("{} is already in use", go::quote(name))
+}
+
+/// What is wrong with the short names, if anything.
+fn short_names(wanted: &Names, accepted: &Names, taken: &BTreeSet<String>) -> Option<String> {
+    let new = wanted.short_names.iter().filter(|name| !accepted.short_names.contains(name));
+    let mut texts: Vec<String> = Vec::new();
+    for text in new.filter(|name| taken.contains(*name)).map(|name| in_use(name)) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(plural: &str, singular: &str, kind: &str, short: &[&str]) -> Names {
+        Names {
+            plural: plural.to_owned(),
+            singular: singular.to_owned(),
+            kind: kind.to_owned(),
+            list_kind: format!("{kind}List"),
+            short_names: short.iter().map(|name| (*name).to_owned()).collect(),
+            categories: vec!["all".to_owned()],
+        }
+    }
+
+    #[test]
+    fn free_names_are_accepted() {
+        let wanted = names("foos", "foo", "Foo", &["f"]);
+        assert_eq!(accept(&wanted, &Names::default(), &Taken::default()), (wanted, None));
+    }
+
+    #[test]
+    fn names_of_others_are_not() {
+        let mut taken = Taken::default();
+        taken.add(&names("bars", "foo", "Bar", &["f", "g"]));
+        let wanted = names("foos", "foo", "Foo", &["f", "g", "h"]);
+        let (accepted, conflict) = accept(&wanted, &Names::default(), &taken);
+        assert_eq!((accepted.plural.as_str(), accepted.singular.as_str()), ("foos", ""));
+        assert_eq!(accepted.short_names, Vec::<String>::new());
+        let text = "[\"f\" is already in use, \"g\" is already in use]".to_owned();
+        assert_eq!(conflict, Some(("ShortNamesConflict", text)));
+        let wanted = names("foos", "foo", "Bar", &[]);
+        let (accepted, conflict) = accept(&wanted, &Names::default(), &taken);
+        assert_eq!(
+            (accepted.kind.as_str(), conflict),
+            ("", Some(("ListKindConflict", "\"BarList\" is already in use".to_owned())))
+        );
+    }
+
+    #[test]
+    fn names_that_one_has_are_kept() {
+        let mine = names("foos", "foo", "Foo", &["f"]);
+        let mut taken = Taken::default();
+        taken.add(&mine);
+        assert_eq!(accept(&mine, &mine, &taken), (mine.clone(), None));
+    }
+}

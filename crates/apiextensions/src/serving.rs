@@ -1,0 +1,214 @@
+//! What is defined, and what follows for requests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use concord_endpoints::{ApiSet, Endpoint};
+use concord_meta::{GroupVersion, Status};
+use concord_registry::{
+    Admission, Attributes, Guard, Item, Object, ObjectName, Operation, Resource, Resources, Storage,
+};
+use concord_replica::{Entry, Snapshot};
+use concord_store::{Compare, Revision};
+use parking_lot::RwLock;
+
+use crate::{
+    definition::Definition,
+    groups,
+    resources::{Place, endpoint},
+};
+
+/// The definitions that the server knows, which custom objects it serves and when one may be written.
+pub struct CustomResources {
+    /// The resource of the definitions themselves.
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) storage: Arc<Storage>,
+    place: Place,
+    /// By the name of the definition, `plural.group`.
+    known: RwLock<BTreeMap<String, Arc<Known>>>,
+    is_synced: AtomicBool,
+}
+
+/// A definition at one revision.
+pub(crate) struct Known {
+    pub(crate) definition: Definition,
+    /// The revision it was read at.
+    revision: Revision,
+    /// Since when its objects have been written as they would be now.
+    since: Revision,
+    endpoints: Vec<Endpoint>,
+}
+
+impl CustomResources {
+    /// For the definitions that are among these resources; `None` if there are none. `prefix` is what all keys begin
+    /// with, with a slash at the end.
+    pub fn new(resources: &dyn Resources, prefix: &str) -> Option<Self> {
+        let version = GroupVersion::new("apiextensions.k8s.io", "v1");
+        let resource = resources.find(&version, "customresourcedefinitions")?;
+        let storage = Arc::clone(resource.storage()?);
+        let place = Place { prefix: prefix.to_owned() };
+        Some(Self { resource, storage, place, known: RwLock::default(), is_synced: AtomicBool::new(false) })
+    }
+
+    /// Whether everything that was defined when the server started is served.
+    pub fn is_synced(&self) -> bool {
+        self.is_synced.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn now_synced(&self) {
+        self.is_synced.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Bytes {
+        self.storage.key(ObjectName { namespace: "", name })
+    }
+
+    pub(crate) fn object(&self, entry: &Entry) -> Option<Object> {
+        let object = self.storage.object(&Item::from(entry));
+        object.inspect_err(|error| tracing::error!(%error, "A CustomResourceDefinition cannot be read.")).ok()
+    }
+
+    /// The names of all definitions that are known.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.known.read().keys().cloned().collect()
+    }
+
+    /// The resource of a definition, in whichever version.
+    pub(crate) fn any_resource(&self, name: &str) -> Option<Arc<Resource>> {
+        let known = self.known(name)?;
+        let definition = &known.definition;
+        let made = known.endpoints.first().map(|endpoint| Arc::clone(&endpoint.resource));
+        // All versions may have been turned off.
+        let stored = || definition.version(&definition.stored);
+        made.or_else(|| Some(endpoint(&self.place, definition, stored()?, known.since).resource))
+    }
+
+    fn known(&self, name: &str) -> Option<Arc<Known>> {
+        self.known.read().get(name).cloned()
+    }
+
+    /// Takes note of what a definition is now, and tells the groups that it was in and is in if what is served changed.
+    pub(crate) fn learn(&self, name: &str, entry: Option<&Entry>) -> BTreeSet<String> {
+        let before = self.known(name);
+        let now = entry.and_then(|entry| self.read(entry, before.as_deref())).map(Arc::new);
+        let served = |known: &Option<Arc<Known>>| known.as_ref().map(|known| known.definition.group.clone());
+        let groups: BTreeSet<String> = served(&before).into_iter().chain(served(&now)).collect();
+        let same = match (&before, &now) {
+            (Some(before), Some(now)) => now.serves_as(before),
+            (None, None) => true,
+            _ => false,
+        };
+        match now {
+            Some(now) => drop(self.known.write().insert(name.to_owned(), now)),
+            None => drop(self.known.write().remove(name)),
+        }
+        if same { BTreeSet::new() } else { groups }
+    }
+
+    fn read(&self, entry: &Entry, before: Option<&Known>) -> Option<Known> {
+        let object = self.object(entry)?;
+        let definition = Definition::read(&object, before.map(|before| &before.definition))?;
+        let same = before.filter(|before| before.definition.writes_as(&definition));
+        let since = same.map_or(entry.mod_revision, |before| before.since);
+        let endpoints = match same.filter(|before| before.definition.names == definition.names) {
+            // Watchers share what is in them.
+            Some(before) => before.endpoints.clone(),
+            None => {
+                let served = definition.versions.iter().filter(|version| version.served);
+                served.map(|version| endpoint(&self.place, &definition, version, since)).collect()
+            }
+        };
+        Some(Known { definition, revision: entry.mod_revision, since, endpoints })
+    }
+
+    /// A set in which these groups are what the definitions make of them.
+    pub(crate) fn serve(&self, set: &ApiSet, groups: &BTreeSet<String>) -> ApiSet {
+        let known = self.known.read();
+        let mut next: Option<ApiSet> = None;
+        for name in groups {
+            let served = known.values().filter(|known| known.definition.group == *name && known.is_served());
+            let endpoints = served.flat_map(|known| known.endpoints.iter().cloned());
+            let set = next.as_ref().unwrap_or(set);
+            next = Some(match groups::group(name, endpoints) {
+                Some(group) => set.with_group(group),
+                None => set.without_group(name),
+            });
+        }
+        next.unwrap_or_else(|| ApiSet::new(set.groups().iter().cloned()))
+    }
+
+    /// The definition that an object of this resource is written by, at the state of the snapshot.
+    fn defining(&self, resource: &Resource, snapshot: &Snapshot) -> Option<(Bytes, Entry, Arc<Known>)> {
+        let name = format!("{}.{}", resource.names.plural, resource.version.group);
+        let key = self.key(&name);
+        let entry = snapshot.get(&key)?.clone();
+        let known = self.known(&name);
+        let known = match known.filter(|known| known.revision == entry.mod_revision) {
+            Some(known) => known,
+            // This server has not come round to the newest definition yet.
+            None => Arc::new(self.read(&entry, self.known(&name).as_deref())?),
+        };
+        Some((key, entry, known))
+    }
+}
+
+impl Known {
+    fn is_served(&self) -> bool {
+        self.definition.is_established
+    }
+
+    fn serves_as(&self, other: &Self) -> bool {
+        self.is_served() == other.is_served()
+            && self.definition.names == other.definition.names
+            && self.definition.writes_as(&other.definition)
+    }
+
+    /// Whether a resource was made from this definition, or from one that writes objects as it does.
+    fn made(&self, resource: &Resource) -> bool {
+        let since = resource.storage().map(|storage| storage.formed_since);
+        since == Some(self.since) && self.definition.version(&resource.version.version).is_some()
+    }
+}
+
+#[async_trait]
+impl Admission for CustomResources {
+    fn name(&self) -> &'static str {
+        "CustomResourceLifecycle"
+    }
+
+    /// No custom object is written by a definition that is gone, being deleted, or another one by now.
+    fn guard(
+        &self,
+        attributes: &Attributes<'_>,
+        _object: Option<&Object>,
+        snapshot: &Snapshot,
+    ) -> Result<Guard, Status> {
+        let resource = attributes.resource;
+        let is_custom = resource.schema().is_none() && resource.storage().is_some();
+        if !is_custom || attributes.operation == Operation::Delete {
+            return Ok(Guard::default());
+        }
+        let Some((key, entry, known)) = self.defining(resource, snapshot) else {
+            return Err(Status::unknown_resource());
+        };
+        if known.definition.is_terminating && attributes.operation == Operation::Create {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&resource.group_resource(), attributes.name, why));
+        }
+        if !known.made(resource) {
+            // Every client tries again by itself then.
+            return Err(Status::too_many_requests(
+                "the definition of this resource is changing, try again later",
+                1,
+            ));
+        }
+        Ok(Guard { compares: vec![Compare::mod_revision(key, entry.mod_revision)], writes: Vec::new() })
+    }
+}

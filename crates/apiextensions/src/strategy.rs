@@ -1,0 +1,133 @@
+//! What is particular to a custom kind.
+
+use std::{borrow::Cow, sync::Arc};
+
+use concord_merge::{
+    apply::ResetFields,
+    fields::{FieldSet, Path, PathElement},
+};
+use concord_meta::{field, fields::KnownFields};
+use concord_registry::{Context, Object, Part, Strategy, metadata, metadata_mut};
+use concord_structural::{print_json_path_value, validate_type};
+use serde_json::Value;
+
+use crate::definition::Version;
+
+/// How objects of one version of a custom kind behave.
+pub(crate) struct CustomStrategy {
+    kind: String,
+    api_version: String,
+    version: Arc<Version>,
+    /// The fields to select by.
+    selectable: Vec<String>,
+}
+
+impl CustomStrategy {
+    pub(crate) fn new(kind: &str, api_version: &str, version: Arc<Version>) -> Self {
+        let selectable = version.selectable.iter().map(|(label, _)| label.clone()).collect();
+        Self { kind: kind.to_owned(), api_version: api_version.to_owned(), version, selectable }
+    }
+
+    /// The record of owners says nothing of what a door does not take.
+    fn only_status(&self) -> ResetFields {
+        let path = vec![Some(PathElement::Field("status".to_owned()))];
+        ResetFields::none().only(self.api_version.as_str(), vec![path])
+    }
+}
+
+/// Everything of an object but its metadata.
+fn content(object: &Object) -> impl Iterator<Item = (&String, &Value)> {
+    object.iter().filter(|(name, _)| *name != "metadata")
+}
+
+fn keep(new: &mut Object, old: &Object, name: &str) {
+    match old.get(name) {
+        Some(value) => drop(new.insert(name.to_owned(), value.clone())),
+        None => drop(new.remove(name)),
+    }
+}
+
+/// Everything stays as it is but the status, and the record of who owns what.
+fn take_status(new: &mut Object, old: &Object) {
+    let status = new.remove("status");
+    let owners = metadata(new).get("managedFields").cloned();
+    new.clone_from(old);
+    match status {
+        Some(status) => drop(new.insert("status".to_owned(), status)),
+        None => drop(new.remove("status")),
+    }
+    match owners {
+        Some(owners) => drop(metadata_mut(new).insert("managedFields".to_owned(), owners)),
+        None => drop(metadata_mut(new).remove("managedFields")),
+    }
+}
+
+impl Strategy for CustomStrategy {
+    fn prepare_for_create(&self, _: &Context, object: &mut Object) {
+        if self.version.has_status {
+            object.remove("status");
+        }
+        metadata_mut(object).insert("generation".to_owned(), 1.into());
+    }
+
+    fn prepare_for_update(&self, _: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
+        if part == Part::Sub("status") {
+            take_status(new, old);
+            return;
+        }
+        if self.version.has_status {
+            keep(new, old, "status");
+        }
+        if content(new).ne(content(old)) {
+            let next = metadata(old).generation().saturating_add(1);
+            metadata_mut(new).insert("generation".to_owned(), next.into());
+        }
+    }
+
+    fn validate_create(&self, _: &Context, object: &Object) -> Vec<field::Error> {
+        let errors = validate_type(object, &self.kind, &self.api_version);
+        if !errors.is_empty() {
+            return errors;
+        }
+        self.version.schema.validate_create(object, self.version.scale.as_ref())
+    }
+
+    fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
+        let errors = validate_type(new, &self.kind, &self.api_version);
+        if !errors.is_empty() {
+            return errors;
+        }
+        let (schema, scale) = (&self.version.schema, self.version.scale.as_ref());
+        match part {
+            Part::Sub("status") => schema.validate_status_update(new, old, scale),
+            _ => schema.validate_update(new, old, scale),
+        }
+    }
+
+    fn reset_fields(&self, part: Part<'_>) -> ResetFields {
+        match part {
+            Part::Sub("status") => self.only_status(),
+            _ if self.version.has_status => {
+                let status: FieldSet = [Path::of_fields(["status"])].into_iter().collect();
+                ResetFields::none().excluding(self.api_version.as_str(), status)
+            }
+            _ => ResetFields::none(),
+        }
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn known_fields(&self) -> KnownFields<'_> {
+        KnownFields::Defined(&self.selectable)
+    }
+
+    fn field<'a>(&self, object: &'a Object, field: &str) -> Cow<'a, str> {
+        let found = self.version.selectable.iter().find(|(label, _)| label == field);
+        match found.and_then(|(_, path)| path.first(object)) {
+            None | Some(Value::Null) => Cow::Borrowed(""),
+            Some(value) => Cow::Owned(print_json_path_value(value)),
+        }
+    }
+}
