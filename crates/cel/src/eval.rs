@@ -57,6 +57,11 @@ impl<'a> Evaluation<'a, '_> {
             Node::List { elements, optional } => self.list(elements, optional),
             Node::Map { entries, optional } => self.map(entries, optional),
             Node::Fold(fold) => self.fold(fold),
+            Node::Bind { slot, body } => {
+                // A loop around may have left the value of its last turn.
+                self.locals[*slot] = None;
+                self.eval(body)
+            }
             Node::Append { slot, element, constant } => self.append(*slot, element, *constant),
             Node::Insert { slot, args } => self.insert(*slot, args),
         }
@@ -126,17 +131,12 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn call(&mut self, call: &'a CallNode) -> Evaluated<'a> {
-        let mut args = Vec::with_capacity(call.args.len());
-        let mut failed = None;
-        for arg in &call.args {
-            match self.eval(arg) {
-                Ok(value) => args.push(value),
-                Err(error) if !error.is_absorbable() => return Err(error),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
+        let (args, failed) = self.arguments(call)?;
         if let Some(error) = failed {
-            self.work.charge(1)?;
+            // A call that is never made costs what it would, unless not even all of its arguments were evaluated.
+            if args.len() == call.args.len() {
+                self.work.charge(call.cost.before(&args).saturating_add(call.cost.after(None)))?;
+            }
             return Err(error);
         }
         // Before the call, so that a call that is too expensive is never made.
@@ -146,6 +146,28 @@ impl<'a> Evaluation<'a, '_> {
         let result = (call.run)(&args, &mut context);
         self.work.charge(call.cost.after(result.as_ref().ok()))?;
         result.map_err(|error| describe(error, call, &args))
+    }
+
+    /// The arguments of a call and the first error among them; null stands for one that failed. Calls of one or two
+    /// arguments evaluate all of them; others, and those with a constant pattern, stop at the first error.
+    fn arguments(&mut self, call: &'a CallNode) -> Result<(Vec<Val<'a>>, Option<EvalError>), EvalError> {
+        let stops = call.args.len() > 2 || call.regex.is_some();
+        let mut args = Vec::with_capacity(call.args.len());
+        let mut failed = None;
+        for arg in &call.args {
+            match self.eval(arg) {
+                Ok(value) => args.push(value),
+                Err(error) if !error.is_absorbable() => return Err(error),
+                Err(error) => {
+                    args.push(Val::Null);
+                    failed = failed.or(Some(error));
+                    if stops {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok((args, failed))
     }
 
     fn list(&mut self, elements: &'a [Node], optional: &[bool]) -> Evaluated<'a> {

@@ -50,6 +50,11 @@ pub(crate) enum Node {
         optional: Vec<bool>,
     },
     Fold(Box<Fold>),
+    /// A value with a name: the slot is empty until the name is first read.
+    Bind {
+        slot: usize,
+        body: Box<Node>,
+    },
     /// The accumulator of a fold with one element more, without copying it.
     Append {
         slot: usize,

@@ -90,10 +90,7 @@ impl<'a> Evaluation<'a, '_> {
         let found = match &qualifier.kind {
             QualifierKind::Field(name) | QualifierKind::Has(name) => field(value, name),
             QualifierKind::Constant(key) => element(value, key),
-            QualifierKind::Node(node) => {
-                let key = self.branch(node)?;
-                element(value, &key)
-            }
+            QualifierKind::Node(node) => self.branch(node).and_then(|key| element(value, &key)),
         };
         if optional && matches!(found, Ok(Found::Missing(_))) {
             return Ok(None);

@@ -75,40 +75,56 @@ impl<'a> Evaluation<'a, '_> {
     pub(super) fn append(&mut self, slot: usize, element: &'a Node, constant: bool) -> Evaluated<'a> {
         let element = self.eval(element);
         self.work.charge(if constant { 2 } else { 2 + super::LIST_COST })?;
-        let element = element?;
+        // The first error wins.
         let mut values = match self.locals[slot].take() {
             Some(Ok(Val::List(List::Owned(values)))) => values,
             Some(Err(error)) => return Err(error),
             _ => Arc::new(Vec::new()),
         };
-        Arc::make_mut(&mut values).push(element);
+        Arc::make_mut(&mut values).push(element?);
         Ok(Val::List(List::Owned(values)))
     }
 
     /// Adds entries to the accumulator: a key and a value, or all of another map.
     pub(super) fn insert(&mut self, slot: usize, args: &'a [Node]) -> Evaluated<'a> {
-        let mut values = Vec::with_capacity(args.len());
-        for arg in args {
-            values.push(self.eval(arg)?);
+        self.work.charge(1)?;
+        // As a call of three arguments, the first form stops at the first error, and then costs nothing.
+        let stops = args.len() == 2;
+        if let (true, Some(Err(error))) = (stops, &self.locals[slot]) {
+            return Err(error.clone());
         }
-        self.work.charge(2)?;
+        let mut values = Vec::with_capacity(args.len());
+        for (i, arg) in args.iter().enumerate() {
+            let value = self.eval(arg);
+            if stops && i == 0 && value.is_err() {
+                return value;
+            }
+            values.push(value);
+        }
+        self.work.charge(1)?;
         let mut map = match self.locals[slot].take() {
             Some(Ok(Val::Map(MapValue::Owned(map)))) => map,
             Some(Err(error)) => return Err(error),
             _ => Arc::new(BTreeMap::new()),
         };
-        let target = Arc::make_mut(&mut map);
-        match &values[..] {
-            [key, value] => insert_new(target, key, value.clone())?,
-            [Val::Map(more)] => {
-                for key in more.keys() {
-                    let Some(value) = more.get(&key) else { continue };
-                    insert_new(target, &key, value?)?;
-                }
-            }
-            _ => return Err(EvalError::new("no such overload")),
-        }
+        let values: Vec<Val<'a>> = values.into_iter().collect::<Result<_, _>>()?;
+        insert_all(Arc::make_mut(&mut map), &values)?;
         Ok(Val::Map(MapValue::Owned(map)))
+    }
+}
+
+/// Inserts a key and a value, or the entries of a map.
+fn insert_all<'a>(target: &mut BTreeMap<Key<'a>, Val<'a>>, values: &[Val<'a>]) -> Result<(), EvalError> {
+    match values {
+        [key, value] => insert_new(target, key, value.clone()),
+        [Val::Map(more)] => {
+            for key in more.keys() {
+                let Some(value) = more.get(&key) else { continue };
+                insert_new(target, &key, value?)?;
+            }
+            Ok(())
+        }
+        _ => Err(EvalError::new("no such overload")),
     }
 }
 

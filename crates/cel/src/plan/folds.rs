@@ -40,11 +40,11 @@ impl Planner<'_> {
     fn bind(&mut self, fold: &Comprehension) -> Result<Node, PlanError> {
         let init = self.node(&fold.init)?;
         self.bound.push(init);
-        let local = Local::Bound(self.new_slot(), self.bound.len() - 1);
-        self.scopes.push((Arc::clone(&fold.accu), local));
-        let result = self.node(&fold.result)?;
+        let slot = self.new_slot();
+        self.scopes.push((Arc::clone(&fold.accu), Local::Bound(slot, self.bound.len() - 1)));
+        let body = self.node(&fold.result)?;
         self.scopes.pop();
-        Ok(result)
+        Ok(Node::Bind { slot, body: Box::new(body) })
     }
 
     /// The step of a loop. Growing the accumulator is done in place, or a loop would take quadratic time.
