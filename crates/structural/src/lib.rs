@@ -15,6 +15,7 @@ mod coerce;
 pub mod crd;
 mod default;
 mod formats;
+mod go;
 mod jsonpath;
 mod lists;
 mod merge;

@@ -3,7 +3,6 @@
 use concord_meta::{
     GroupVersion,
     field::{Error, ErrorType, Path},
-    go,
     names::{self, NameRule},
     objectmeta::{self, Scope},
 };
@@ -271,7 +270,7 @@ pub(crate) fn go_print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => go::float(number.as_f64().unwrap_or_default()),
+        Value::Number(number) if number.is_f64() => crate::go::float(number.as_f64().unwrap_or_default()),
         Value::Array(items) => {
             let items: Vec<_> = items.iter().map(go_print).collect();
             format!("[{}]", items.join(" "))

@@ -87,7 +87,7 @@ fn client_config(config: Props<'_>, options: &Options<'_>, path: &Path) -> Vec<E
     };
     let bundle = config.text("caBundle");
     if !bundle.is_empty() && !options.invalid_ca_bundle && !is_ca_bundle(bundle) {
-        let detail = "unable to parse bytes as PEM block";
+        let detail = "unable to load root certificates: unable to parse bytes as PEM block";
         errors.push(Error::invalid(&path.child("caBundle"), BadValue::named(bundle), detail));
     }
     errors

@@ -10,7 +10,8 @@ struct Reader<'a>(&'a str);
 
 impl Reader<'_> {
     fn address(&mut self) -> Option<()> {
-        self.space()?;
+        // Comments may stand anywhere but here.
+        self.0 = self.0.trim_start_matches(is_space);
         let start = self.0;
         if self.spec().is_some() {
             self.space()?;

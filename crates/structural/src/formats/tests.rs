@@ -10,8 +10,8 @@ const TABLE: [(&str, &[&str], &[&str]); 26] = [
     ("uri", &["http://a.b/c?d", "/path", "mailto:x", "*"], &["", "a", "http://[::1", "/%zz", "http://a b"]),
     (
         "email",
-        &["a@b", "a.b@c.d", "Name <a@b.c>", "\"q q\"@b", "a@[127.0.0.1]", "(c) a@b (d)", "A B <a@b>"],
-        &["", "a", "a@", "@b", ".a@b", "a..b@c", "a@b c", "<a@b", "a@[x]"],
+        &["a@b", "a.b@c.d", "Name <a@b.c>", "\"q q\"@b", "a@[127.0.0.1]", "a@b (d)", "A B <a@b>"],
+        &["", "a", "a@", "@b", ".a@b", "a..b@c", "a@b c", "<a@b", "a@[x]", "(c) a@b"],
     ),
     (
         "hostname",

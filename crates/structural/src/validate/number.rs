@@ -3,15 +3,13 @@
 //! Upstream compares an integer with bounds that it cuts to integers, unless a bound does not fit the declared type:
 //! then that is an error too, and floats are compared.
 
-use concord_meta::{
-    field::{BadValue, Error},
-    go,
-};
+use concord_meta::field::{BadValue, Error};
 use serde_json::Number;
 
 use super::{Walk, scalar::is_json_integer};
 use crate::{
     formats::Format,
+    go,
     schema::{Kind, Node},
 };
 

@@ -151,7 +151,11 @@ impl<'a> Walk<'a> {
     pub(super) fn enumeration(&mut self, node: Node<'a>, value: &Value) {
         let values = node.enumeration();
         if !values.is_empty() && !values.iter().any(|allowed| is_allowed(value, allowed)) {
-            self.not_enumerated(node, value.into());
+            let shown = match value.as_f64().filter(|_| value.is_f64()) {
+                Some(float) => BadValue::verbatim(crate::go::float(float)),
+                None => value.into(),
+            };
+            self.not_enumerated(node, shown);
         }
     }
 
