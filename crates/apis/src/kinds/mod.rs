@@ -13,6 +13,10 @@ mod services;
 use concord_meta::{field, options::DeleteOptions};
 use concord_registry::{Context, Object, Part};
 
+type ValidateCreate = fn(&Object) -> Vec<field::Error>;
+type ValidateUpdate = fn(Part<'_>, &Object, &Object) -> Vec<field::Error>;
+type Warnings = fn(&Object, Option<&Object>) -> Vec<String>;
+
 /// What one kind does.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
@@ -23,11 +27,11 @@ pub(crate) struct Hooks {
     /// After the common preparation of an update.
     pub(crate) update: Option<fn(&Context, Part<'_>, &mut Object, &Object)>,
     /// What is wrong with a new object, beyond what is wrong with every kind.
-    pub(crate) validate_create: Option<fn(&Object) -> Vec<field::Error>>,
+    pub(crate) validate_create: Option<ValidateCreate>,
     /// What is wrong with a changed one.
-    pub(crate) validate_update: Option<fn(Part<'_>, &Object, &Object) -> Vec<field::Error>>,
+    pub(crate) validate_update: Option<ValidateUpdate>,
     /// What to tell who wrote one.
-    pub(crate) warnings: Option<fn(&Object, Option<&Object>) -> Vec<String>>,
+    pub(crate) warnings: Option<Warnings>,
     /// How long a deletion takes.
     pub(crate) graceful_deletion: Option<fn(&Object, &DeleteOptions) -> i64>,
     /// Whether something keeps an object from going away.
