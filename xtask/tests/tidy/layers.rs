@@ -18,6 +18,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-printers",
             "concord-protobuf",
             "concord-re2",
+            "concord-rules",
             "concord-schema",
             "concord-store",
             "concord-structural",
