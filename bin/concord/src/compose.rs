@@ -59,7 +59,8 @@ impl Parts {
             authorizer: access.authorizer.clone(),
             virtuals: accounts.virtuals(),
         });
-        let customs = CustomResources::new(&set, &prefix).context("there are no CustomResourceDefinitions")?;
+        let customs =
+            CustomResources::new(&set, &prefix).context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
         let admission: Vec<Arc<dyn Admission>> = vec![
             // First, as upstream's: where there is no namespace, nothing else about an object matters.
@@ -99,7 +100,11 @@ impl Parts {
     }
 
     /// Starts what keeps the server's own objects in place.
-    pub(crate) async fn controllers(&self, secure_port: u16, shared_store: bool) -> anyhow::Result<Controllers> {
+    pub(crate) async fn controllers(
+        &self,
+        secure_port: u16,
+        shared_store: bool,
+    ) -> anyhow::Result<Controllers> {
         let config = concord_controllers::Config {
             advertise_address: self.advertise_address,
             secure_port,

@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Api, Client, Config, Error, ResourceExt as _,
     api::{
-        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
-        WatchEvent, WatchParams,
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+        PostParams, WatchEvent, WatchParams,
     },
     config::{KubeConfigOptions, Kubeconfig},
     core::Status,
@@ -111,7 +111,7 @@ async fn define(client: &Client, definition: &CustomResourceDefinition) {
     timeout(SOON, established).await.expect("in time").expect("established");
 }
 
-fn gadget(resource: &ApiResource, name: &str, spec: Value) -> DynamicObject {
+fn gadget(resource: &ApiResource, name: &str, spec: &Value) -> DynamicObject {
     let mut object = DynamicObject::new(name, resource);
     object.data = json!({"spec": spec});
     object
@@ -132,14 +132,14 @@ async fn a_kind_is_defined_and_used(client: &Client) {
     let params = PostParams::default();
 
     let spec = json!({"color": "red", "unknown": 1, "ports": [{"name": "a", "port": 1}]});
-    let mut one = gadget(&resource, "one", spec);
+    let mut one = gadget(&resource, "one", &spec);
     one.data["status"] = json!({"replicas": 9});
     let made = api.create(&params, &one).await.expect("created");
     let expected = json!({"color": "red", "replicas": 1, "ports": [{"name": "a", "port": 1}]});
     assert_eq!(made.data, json!({"spec": expected}), "pruned, with defaults, and without a status");
     assert_eq!(made.metadata.generation, Some(1));
 
-    let bad = gadget(&resource, "two", json!({"color": "blue", "replicas": "many"}));
+    let bad = gadget(&resource, "two", &json!({"color": "blue", "replicas": "many"}));
     let status = refusal(api.create(&params, &bad).await.expect_err("bad"));
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
     for text in [
@@ -161,8 +161,12 @@ async fn a_kind_is_defined_and_used(client: &Client) {
 
 async fn status_and_scale_have_doors_of_their_own(api: &Api<DynamicObject>) {
     let patch = json!({"status": {"replicas": 3}, "spec": {"color": "green"}});
-    let changed = api.patch_status("one", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
-    assert_eq!((&changed.data["status"]["replicas"], &changed.data["spec"]["color"]), (&json!(3), &json!("red")));
+    let changed =
+        api.patch_status("one", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
+    assert_eq!(
+        (&changed.data["status"]["replicas"], &changed.data["spec"]["color"]),
+        (&json!(3), &json!("red"))
+    );
     assert_eq!(changed.metadata.generation, Some(1));
     let patch = json!({"spec": {"replicas": 4}});
     let scale = api.patch_scale("one", &PatchParams::default(), &Patch::Merge(&patch)).await.expect("scaled");
@@ -172,7 +176,7 @@ async fn status_and_scale_have_doors_of_their_own(api: &Api<DynamicObject>) {
 }
 
 async fn apply_merges_lists_by_their_keys(api: &Api<DynamicObject>, resource: &ApiResource) {
-    let config = gadget(resource, "one", json!({"color": "red", "ports": [{"name": "b", "port": 2}]}));
+    let config = gadget(resource, "one", &json!({"color": "red", "ports": [{"name": "b", "port": 2}]}));
     let params = PatchParams::apply("tests");
     let applied = api.patch("one", &params, &Patch::Apply(&config)).await.expect("applied");
     let ports = json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}]);
@@ -187,7 +191,10 @@ async fn the_definition_takes_its_objects_along(client: &Client, group: &str, ap
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = format!("gadgets.{group}");
     let deleted = definitions.delete(&name, &DeleteParams::default()).await.expect("deleted");
-    assert!(deleted.left().is_some_and(|object| object.metadata.deletion_timestamp.is_some()), "it takes a while");
+    assert!(
+        deleted.left().is_some_and(|object| object.metadata.deletion_timestamp.is_some()),
+        "it takes a while"
+    );
     let gone = async {
         let mut events = Box::pin(watched);
         while let Some(Ok(event)) = events.next().await {
@@ -214,7 +221,7 @@ async fn a_definition_changes(client: &Client) {
     define(client, &gadgets(group, &json!([version("v1alpha1", true)]))).await;
     let alpha = kind(group, "v1alpha1", "Gadget");
     let old: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &alpha);
-    let one = gadget(&alpha, "one", json!({"color": "green"}));
+    let one = gadget(&alpha, "one", &json!({"color": "green"}));
     old.create(&PostParams::default(), &one).await.expect("created");
 
     let mut with_size = version("v1", true);
@@ -225,7 +232,8 @@ async fn a_definition_changes(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let patch = json!({"spec": {"versions": [version("v1alpha1", false), with_size]}});
     let name = format!("gadgets.{group}");
-    let changed = definitions.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
+    let changed =
+        definitions.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
     let stored = changed.status.and_then(|status| status.stored_versions).unwrap_or_default();
     assert_eq!(stored, ["v1alpha1", "v1"]);
 

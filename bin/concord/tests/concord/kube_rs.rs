@@ -145,7 +145,11 @@ async fn apply_has_owners(client: &Client) {
     let spec = forced.spec.expect("a spec");
     assert_eq!(spec.replicas, Some(2), "what only one said stays");
     let given_up = deployments.patch("d", &one, &of("a:2", None)).await.expect("agrees with two");
-    assert_eq!(given_up.spec.expect("a spec").replicas, Some(1), "what only one said is gone: the default is back");
+    assert_eq!(
+        given_up.spec.expect("a spec").replicas,
+        Some(1),
+        "what only one said is gone: the default is back"
+    );
 }
 
 async fn lists_come_in_pages(client: &Client) {
