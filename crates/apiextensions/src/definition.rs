@@ -1,9 +1,10 @@
 //! What a definition says, read once.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use concord_meta::GroupVersion;
 use concord_registry::{Object, metadata};
+use concord_rules::Rules;
 use concord_structural::{JsonPath, Scale, Schema};
 use serde_json::{Value, json};
 
@@ -51,6 +52,8 @@ pub(crate) struct Version {
     /// What every client of the version is told.
     pub(crate) warning: Option<String>,
     pub(crate) schema: Arc<Schema>,
+    /// Compiled when the first object is written.
+    rules: OnceLock<Rules>,
     pub(crate) columns: Vec<Value>,
     pub(crate) has_status: bool,
     pub(crate) scale: Option<Scale>,
@@ -151,6 +154,10 @@ fn stored_version(spec: &Value) -> Option<&str> {
 }
 
 impl Version {
+    pub(crate) fn rules(&self) -> &Rules {
+        self.rules.get_or_init(|| Rules::compile(&self.schema))
+    }
+
     fn read(version: &Value, group: &str, names: &Names, before: Option<&Definition>) -> Option<Arc<Self>> {
         let name = version["name"].as_str()?.to_owned();
         if let Some(before) = before.and_then(|before| before.version(&name))
@@ -169,6 +176,7 @@ impl Version {
             served: version["served"] == true,
             warning: warning(version, group, &name, &names.kind),
             schema: Arc::new(schema),
+            rules: OnceLock::new(),
             columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
             has_status: subresources["status"].is_object(),
             scale: scale(&subresources["scale"]),

@@ -89,19 +89,31 @@ impl Strategy for CustomStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        self.version.schema.validate_create(object, self.version.scale.as_ref())
+        let mut errors = self.version.schema.validate_create(object, self.version.scale.as_ref());
+        errors.extend(self.version.rules().validate(object, None, &errors));
+        errors
     }
 
-    fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
+    fn validate_update(
+        &self,
+        context: &Context,
+        part: Part<'_>,
+        new: &Object,
+        old: &Object,
+    ) -> Vec<field::Error> {
         let errors = validate_type(new, &self.kind, &self.api_version);
         if !errors.is_empty() {
             return errors;
         }
         let (schema, scale) = (&self.version.schema, self.version.scale.as_ref());
-        match part {
+        let mut errors = match part {
             Part::Sub("status") => schema.validate_status_update(new, old, scale),
             _ => schema.validate_update(new, old, scale),
-        }
+        };
+        let broken = self.version.rules().check(new, Some(old), &errors);
+        broken.warnings.iter().for_each(|warning| context.warn(&warning.to_string()));
+        errors.extend(broken.errors);
+        errors
     }
 
     fn reset_fields(&self, part: Part<'_>) -> ResetFields {

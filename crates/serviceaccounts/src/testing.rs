@@ -152,7 +152,7 @@ impl World {
             _ => GroupVersion::new("authentication.k8s.io", "v1").with_kind("TokenRequest"),
         };
         let bytes = concord_codec::encode(&sent);
-        let object = resource.decode_as(&of.schema(), &kind, body(&bytes), &context)?;
+        let object = resource.decode_as(&of.schema().into(), &kind, body(&bytes), &context)?;
         let invocation = Invocation { registry: &self.registry, context: &context, resource, name };
         of.create(invocation, object).await
     }

@@ -85,6 +85,10 @@ fn version(name: &str, storage: bool) -> Value {
             "properties": {
                 "spec": {
                     "type": "object", "required": ["color"],
+                    "x-kubernetes-validations": [
+                        {"rule": "self.color != 'green' || self.replicas < 5", "message": "few may be green"},
+                        {"rule": "self.color == oldSelf.color", "message": "color is immutable", "fieldPath": ".color"},
+                    ],
                     "properties": {
                         "color": {"type": "string", "enum": ["red", "green"]},
                         "replicas": {"type": "integer", "minimum": 0, "default": 1},
@@ -149,6 +153,13 @@ async fn a_kind_is_defined_and_used(client: &Client) {
         assert!(status.message.contains(text), "{}", status.message);
     }
 
+    let bad = gadget(&resource, "two", &json!({"color": "green", "replicas": 9}));
+    let status = refusal(api.create(&params, &bad).await.expect_err("a rule is broken"));
+    assert!(status.message.ends_with("spec: Invalid value: few may be green"), "{}", status.message);
+    let patch = Patch::Merge(json!({"spec": {"color": "green"}}));
+    let status =
+        refusal(api.patch("one", &PatchParams::default(), &patch).await.expect_err("a rule is broken"));
+    assert!(status.message.ends_with("color is immutable"), "{}", status.message);
     status_and_scale_have_doors_of_their_own(&api).await;
     apply_merges_lists_by_their_keys(&api, &resource).await;
 
@@ -260,11 +271,16 @@ async fn bad_definitions_are_refused(client: &Client) {
     let group = "bad.example.com";
     let mut definition = gadgets(group, &json!([version("v1", true), version("v2", true)]));
     definition.metadata.name = Some("wrong".to_owned());
+    let schema =
+        definition.spec.versions[0].schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+    let spec = schema.and_then(|schema| schema.properties.as_mut()?.get_mut("spec")).expect("a schema");
+    spec.x_kubernetes_validations.as_mut().expect("rules")[0].rule = "self.colour == 'red'".to_owned();
     let status = refusal(api.create(&PostParams::default(), &definition).await.expect_err("bad"));
     assert_eq!((status.code, status.reason.as_str()), (422, "Invalid"));
     for text in [
         "metadata.name: Invalid value: \"wrong\": must be spec.names.plural+\".\"+spec.group",
         "must have exactly one version marked as storage version",
+        "compilation failed: ERROR: <input>:1:5: undefined field 'colour'",
     ] {
         assert!(status.message.contains(text), "{}", status.message);
     }

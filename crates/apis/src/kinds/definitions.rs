@@ -2,7 +2,8 @@
 
 use concord_meta::field;
 use concord_registry::{Context, Object, Part, metadata, metadata_mut};
-use concord_structural::crd::{self, NoCel};
+use concord_rules::RuleCompiler;
+use concord_structural::crd;
 use serde_json::{Value, json};
 
 use super::{Hooks, member};
@@ -33,12 +34,12 @@ fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
 }
 
 fn validate_create(object: &Object) -> Vec<field::Error> {
-    crd::validate_create(object, &NoCel)
+    crd::validate_create(object, &RuleCompiler)
 }
 
 fn validate_update(part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
     match part {
-        Part::Main => crd::validate_update(new, old, &NoCel),
+        Part::Main => crd::validate_update(new, old, &RuleCompiler),
         Part::Sub(_) => crd::validate_status_update(new, old),
     }
 }
