@@ -181,3 +181,6 @@ fn string(node: Node<'_>) -> Decl {
     let max_elements = characters(node).or(of_values).unwrap_or(LONGEST_STRING);
     Decl { max_elements, ..any_string() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,3 +60,44 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use concord_structural::Schema;
+    use serde_json::json;
+
+    use super::normalize;
+
+    #[test]
+    fn paths_lead_to_declared_fields_or_nowhere() {
+        let schema = Schema::compile(&json!({"type": "object", "properties": {
+            "a": {"type": "object", "properties": {"b.c": {"type": "string"}, "it's": {"type": "string"}}},
+            "m": {"type": "object", "additionalProperties": {
+                "type": "object", "properties": {"x": {"type": "string"}},
+            }},
+        }}))
+        .expect("a good schema");
+        for (path, expected) in [
+            (".a", Some("a")),
+            ("['a']", Some("a")),
+            (".a['b.c']", Some("a.b.c")),
+            (r".a['it\'s']", Some("a.it's")),
+            (".m.key", Some("m[key]")),
+            (".m['k.1'].x", Some("m[k.1].x")),
+            ("", None),
+            ("a", None),
+            (".", None),
+            (".z", None),
+            (".a.", None),
+            (".a['b.c'", None),
+            (".a['b.c", None),
+            (".a[b]", None),
+            (r".a['\q']", None),
+            (".a['b.c'].d", None),
+            (".m.key.y", None),
+            (".a]", None),
+        ] {
+            assert_eq!(normalize(path, schema.root()).as_deref(), expected, "{path}");
+        }
+    }
+}

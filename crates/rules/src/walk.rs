@@ -2,7 +2,7 @@
 
 use concord_cel::Budget;
 use concord_meta::field::{Error, Path};
-use concord_structural::Node;
+use concord_structural::{MAX_ERRORS, Node};
 
 use crate::correlate::{Comparisons, OldItems, Pair};
 use crate::json::Json;
@@ -12,7 +12,7 @@ use crate::rules::Findings;
 /// What an object has come to so far.
 pub(crate) struct Walk {
     pub(crate) budget: Budget,
-    /// Whether no more rules are evaluated, because they cost too much.
+    /// Whether no more rules are evaluated, because they cost too much or enough of them are broken.
     pub(crate) is_over: bool,
     findings: Findings,
     comparisons: Comparisons,
@@ -117,17 +117,19 @@ impl Walk {
         }
     }
 
+    /// So many errors are enough: an answer must not be hundreds of times as large as its request.
     pub(crate) fn error(&mut self, error: Error) {
         self.findings.errors.push(error);
+        self.is_over |= self.findings.errors.len() >= MAX_ERRORS;
     }
 
     /// A rule is broken. That is excused if nothing changed, unless the rule is about the change.
     pub(crate) fn broken(&mut self, at: At<'_>, is_excusable: bool, error: Error) {
         let excuse = at.excuse.filter(|_| is_excusable);
-        if excuse.is_some_and(|pair| self.comparisons.is_unchanged(pair)) {
+        if !excuse.is_some_and(|pair| self.comparisons.is_unchanged(pair)) {
+            self.error(error);
+        } else if self.findings.warnings.len() < MAX_ERRORS {
             self.findings.warnings.push(error);
-        } else {
-            self.findings.errors.push(error);
         }
     }
 }
