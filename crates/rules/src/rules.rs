@@ -1,6 +1,7 @@
 //! The rules of a served schema.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use concord_cel::Budget;
 use concord_meta::field::{Error, Path};
@@ -9,6 +10,9 @@ use concord_structural::{Object, Schema, unchecked_rules};
 use crate::{json::Json, place::Place, walk::Walk};
 
 /// All rules of a schema, compiled once and shared by all requests.
+///
+/// They are compiled when the first object is validated: they take many times the memory of their text, and a cluster
+/// has many kinds that nobody writes.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,7 +36,7 @@ use crate::{json::Json, place::Place, walk::Walk};
 /// ```
 pub struct Rules {
     schema: Arc<Schema>,
-    root: Option<Place>,
+    root: OnceLock<Option<Place>>,
 }
 
 /// What rules say of an object.
@@ -45,17 +49,17 @@ pub struct Findings {
 }
 
 impl Rules {
-    /// Compiles the rules of a schema. A schema without rules costs nothing. A rule that cannot be compiled is an
-    /// error of every object that has its field; definitions with such rules are refused when they are stored.
+    /// The rules of a schema. A schema without rules costs nothing. A rule that cannot be compiled is an error of every
+    /// object that has its field; definitions with such rules are refused when they are stored.
     #[must_use]
     pub fn compile(schema: &Arc<Schema>) -> Self {
-        Self { schema: Arc::clone(schema), root: Place::new(schema.root(), true) }
+        Self { schema: Arc::clone(schema), root: OnceLock::new() }
     }
 
     /// Whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.root.is_none()
+        !self.schema.has_rules()
     }
 
     /// Which rules an object breaks; `old` is the object that it replaces. `errors_so_far` is what was wrong with it
@@ -68,12 +72,16 @@ impl Rules {
     /// The same, with what clients are warned of.
     #[must_use]
     pub fn check(&self, object: &Object, old: Option<&Object>, errors_so_far: &[Error]) -> Findings {
-        let Some(root) = &self.root else { return Findings::default() };
+        if self.is_empty() {
+            return Findings::default();
+        }
         if let Some(error) = unchecked_rules(errors_so_far) {
             return Findings { errors: vec![error], warnings: Vec::new() };
         }
         let mut walk = Walk::new(Budget::PER_OBJECT);
-        walk.object(self.schema.root(), root, &Path::nil(), Json::Root(object), old.map(Json::Root));
+        if let Some(root) = self.root.get_or_init(|| Place::new(self.schema.root(), true)) {
+            walk.object(self.schema.root(), root, &Path::nil(), Json::Root(object), old.map(Json::Root));
+        }
         walk.finish().0
     }
 }
