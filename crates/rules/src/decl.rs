@@ -1,6 +1,7 @@
 //! The types that rules see, with the sizes that costs are estimated from.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use concord_cel::{Decl, DeclKind, FieldDecl, ListSemantics, MAX_REQUEST_BYTES, ObjectDecl, Type, escape};
@@ -9,6 +10,8 @@ use serde_json::Value;
 
 /// What the type of `self` is called. Upstream's name has a random number, so that nobody relies on it.
 const SELF_TYPE: &str = "selfType";
+
+const MAX_NAME_BYTES: usize = 256;
 
 /// The largest string in a request of nothing else, without its quotes.
 const LONGEST_STRING: u64 = MAX_REQUEST_BYTES - 2;
@@ -71,6 +74,17 @@ fn declare(node: Node<'_>, name: &str, is_resource: bool) -> Option<Decl> {
     }
 }
 
+/// What the type of a part is called. Names tell types apart and are seen in messages; long ones are shortened, so that
+/// the names of a deep schema do not take the square of its depth.
+fn type_name(name: &str, part: &str) -> String {
+    if name.len() + part.len() < MAX_NAME_BYTES {
+        return format!("{name}.{part}");
+    }
+    let mut hasher = DefaultHasher::new();
+    (name, part).hash(&mut hasher);
+    format!("{SELF_TYPE}.@{:016x}", hasher.finish())
+}
+
 /// A bound; a negative one counts as zero.
 fn bound(limit: Option<i64>) -> Option<u64> {
     limit.map(|limit| u64::try_from(limit).unwrap_or(0))
@@ -83,7 +97,7 @@ fn characters(node: Node<'_>) -> Option<u64> {
 
 fn list(node: Node<'_>, name: &str) -> Option<Decl> {
     let items = node.items()?;
-    let element = declare(items, &format!("{name}.@idx"), items.is_embedded_resource())?;
+    let element = declare(items, &type_name(name, "@idx"), items.is_embedded_resource())?;
     let most = (MAX_REQUEST_BYTES - 2) / (element.min_serialized_size + 1);
     let max_elements = bound(node.max_items()).unwrap_or(most);
     let semantics = match node.list_type() {
@@ -96,7 +110,7 @@ fn list(node: Node<'_>, name: &str) -> Option<Decl> {
 }
 
 fn map(node: Node<'_>, values: Node<'_>, name: &str) -> Option<Decl> {
-    let value = declare(values, &format!("{name}.@elem"), values.is_embedded_resource())?;
+    let value = declare(values, &type_name(name, "@elem"), values.is_embedded_resource())?;
     let most = (MAX_REQUEST_BYTES - 2) / (value.min_serialized_size + 6);
     let max_elements = bound(node.max_properties()).unwrap_or(most);
     Some(Decl { kind: DeclKind::Map(Arc::new(value)), max_elements, min_serialized_size: 2 })
@@ -109,14 +123,14 @@ fn object(node: Node<'_>, name: &str, is_resource: bool) -> Decl {
         if adds_meta && META.contains(&property) {
             continue;
         }
-        let decl = declare(child, &format!("{name}.{property}"), child.is_embedded_resource());
+        let decl = declare(child, &type_name(name, property), child.is_embedded_resource());
         if let Some(decl) = decl {
             object.insert(property, decl, child.default_value().is_some());
         }
     }
     if adds_meta {
         let names = ["name", "generateName"].map(|name| (name.to_owned(), any_string()));
-        let meta = Decl::object(&format!("{name}.metadata"), names);
+        let meta = Decl::object(&type_name(name, "metadata"), names);
         object.insert("metadata", meta, false);
         object.insert("apiVersion", any_string(), false);
         object.insert("kind", any_string(), false);

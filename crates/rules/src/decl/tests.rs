@@ -4,7 +4,7 @@ use concord_cel::Decl;
 use concord_structural::Schema;
 use serde_json::{Value, json};
 
-use super::{SELF_TYPE, is_visible, of};
+use super::{MAX_NAME_BYTES, SELF_TYPE, is_visible, of, type_name};
 
 fn schemas() -> Vec<Value> {
     let name = json!({"type": "string"});
@@ -67,4 +67,16 @@ fn a_compiled_schema_declares_what_the_schema_does() {
             assert_eq!(ours.is_some(), is_visible(compiled.root()), "{schema}");
         }
     }
+}
+
+#[test]
+fn names_of_deep_types_stay_short_and_differ() {
+    let (mut names, mut name) = (std::collections::HashSet::new(), SELF_TYPE.to_owned());
+    for _ in 0..500 {
+        assert!(names.insert(type_name(&name, "left")));
+        name = type_name(&name, "right");
+        assert!(name.len() <= MAX_NAME_BYTES, "{name}");
+        assert!(names.insert(name.clone()));
+    }
+    assert!(type_name(SELF_TYPE, &"x".repeat(5000)).len() <= MAX_NAME_BYTES);
 }
