@@ -154,6 +154,16 @@ impl Connection {
             Sender::Http2(sender) => bounded(sender.ready()).await,
         }
     }
+
+    async fn send(
+        &mut self,
+        request: http::Request<Full<Bytes>>,
+    ) -> Result<http::Response<Incoming>, BoxError> {
+        match &mut self.sender {
+            Sender::Http1(sender) => bounded(sender.send_request(request)).await,
+            Sender::Http2(sender) => bounded(sender.send_request(request)).await,
+        }
+    }
 }
 
 impl TestClient {
@@ -224,14 +234,27 @@ impl TestClient {
         }
         let request = request.body(Full::new(body))?;
         if self.connection.ready().await.is_err() {
-            self.connection = Connection::open(&self.target).await?;
-            self.connection.ready().await?;
+            self.reconnect().await?;
         }
-        match &mut self.connection.sender {
-            Sender::Http1(sender) => bounded(sender.send_request(request)).await,
-            Sender::Http2(sender) => bounded(sender.send_request(request)).await,
+        match self.connection.send(request.clone()).await {
+            Err(error) if error.downcast_ref().is_some_and(is_unseen) => {
+                self.reconnect().await?;
+                self.connection.send(request).await
+            }
+            answer => answer,
         }
     }
+
+    async fn reconnect(&mut self) -> Result<(), BoxError> {
+        self.connection = Connection::open(&self.target).await?;
+        self.connection.ready().await
+    }
+}
+
+/// Whether the server closed the connection at this very moment, without having seen the request.
+fn is_unseen(error: &hyper::Error) -> bool {
+    // What the other side said is not part of hyper's own interface.
+    error.is_canceled() || format!("{error:?}").contains("GoAway")
 }
 
 /// Waits, but not forever.

@@ -222,7 +222,13 @@ async fn replicas_are_scaled(client: &Client) {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "scale");
     let deployment = json!({
         "metadata": {"name": "d"},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "a:1"}]},
+            },
+        },
     });
     let deployment = serde_json::from_value(deployment).expect("a deployment");
     deployments.create(&PostParams::default(), &deployment).await.expect("created");

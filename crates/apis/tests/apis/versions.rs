@@ -77,7 +77,7 @@ async fn an_autoscaler_is_read_and_written_in_both_versions() {
 #[tokio::test]
 async fn fields_are_owned_in_the_version_that_they_were_applied_in() {
     let server = Server::new(Release::LATEST, &[]).await;
-    let target = json!({"kind": "Deployment", "name": "web"});
+    let target = json!({"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"});
     let spec = json!({"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 60});
     let answer = apply(&server, &format!("{HPA_V1}/a"), "one", &autoscaler("v1", &spec)).await;
     assert_eq!(answer.code, 201, "{}", answer.body);
@@ -105,7 +105,7 @@ async fn fields_are_owned_in_the_version_that_they_were_applied_in() {
 #[tokio::test]
 async fn who_creates_an_autoscaler_owns_the_metric_that_it_means() {
     let server = Server::new(Release::LATEST, &[]).await;
-    let spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5});
+    let spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}, "maxReplicas": 5});
     let made = create(&server, HPA_V1, &autoscaler("v1", &spec)).await;
     assert_eq!(made["spec"]["targetCPUUtilizationPercentage"], 80);
     let owned = &made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];

@@ -106,13 +106,10 @@ fn is_present(map: &serde_json::Map<String, Value>, field: &FieldDecl) -> bool {
 }
 
 impl<'a> MapValue<'a> {
-    /// How many entries there are. An object has those that are declared and present.
+    /// How many entries there are. Of an object upstream counts also those that are not declared.
     pub fn len(&self) -> usize {
         match self {
-            Self::Json(map, _) => map.len(),
-            Self::Object(map, object) => {
-                object.fields.values().filter(|field| is_present(map, field)).count()
-            }
+            Self::Json(map, _) | Self::Object(map, _) => map.len(),
             Self::Owned(map) => map.len(),
             Self::Lazy(_) => 0,
         }

@@ -2,9 +2,12 @@
 
 use std::cmp::Ordering;
 
+use serde_json::Value;
+
 use super::{List, MapValue, Val};
 use crate::decl::ListSemantics;
 use crate::error::EvalError;
+use crate::escape::escape;
 use crate::eval::Work;
 
 /// Whether two values are equal. Values of different kinds are not, except numbers.
@@ -130,6 +133,20 @@ fn equal_maps<'a>(a: &MapValue<'a>, b: &MapValue<'a>, work: &mut Work) -> Result
     if a.len() != b.len() {
         return Ok(false);
     }
+    if let (MapValue::Object(members, object), MapValue::Object(others, _)) = (a, b) {
+        for (name, value) in *members {
+            let field = escape(name).filter(|field| object.fields.contains_key(field));
+            let is_equal = match field {
+                Some(field) => equal_fields(a.field(&field), b.field(&field), work)?,
+                // What is not declared only has to be equal where both have it, as upstream has it.
+                None => others.get(name).map_or(Ok(true), |other| equal_json(value, other, work))?,
+            };
+            if !is_equal {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
     for key in a.keys() {
         let (Some(a), Some(b)) = (a.get(&key), b.get(&key)) else { return Ok(false) };
         if !equal(&a?, &b?, work)? {
@@ -137,6 +154,42 @@ fn equal_maps<'a>(a: &MapValue<'a>, b: &MapValue<'a>, work: &mut Work) -> Result
         }
     }
     Ok(true)
+}
+
+type Field<'a> = Option<Result<Val<'a>, EvalError>>;
+
+/// A field is equal to another if neither is there.
+fn equal_fields<'a>(a: Field<'a>, b: Field<'a>, work: &mut Work) -> Result<bool, EvalError> {
+    match (a, b) {
+        (None, None) => Ok(true),
+        (Some(a), Some(b)) => equal(&a?, &b?, work),
+        _ => Ok(false),
+    }
+}
+
+/// Whether two parts of objects are the same, whatever they are.
+fn equal_json(a: &Value, b: &Value, work: &mut Work) -> Result<bool, EvalError> {
+    work.step()?;
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (a, b) in a.iter().zip(b) {
+                if !equal_json(a, b, work)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+            for (name, a) in a {
+                let Some(b) = b.get(name) else { return Ok(false) };
+                if !equal_json(a, b, work)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (a, b) => Ok(a == b),
+    }
 }
 
 /// The order of two numbers. None when they are not numbers; inside, none when one is not a number.
