@@ -27,10 +27,18 @@ pub(crate) async fn advance(
     if !metadata(&definition).finalizers().contains(&FINALIZER) {
         return Ok(());
     }
-    let condition = match controller.customs.any_resource(name).filter(|_| holds(&definition, "Established"))
-    {
-        None => done("NeverEstablished", "resource was never established"),
-        Some(resource) => {
+    let group = definition.get("spec").and_then(|spec| spec["group"].as_str()).unwrap_or_default();
+    let condition = match holds(&definition, "Established") {
+        false => done("NeverEstablished", "resource was never established"),
+        // Its keys may be those of the server's own objects.
+        true if controller.is_built_in(group) => {
+            done("OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
+        }
+        true => {
+            // Objects that cannot be found must not be taken for objects that are not there.
+            let resource = controller.customs.any_resource(name).ok_or_else(|| {
+                Status::internal_error(format!("the objects of {name} cannot be found: it cannot be read"))
+            })?;
             let begun = pending("InstanceDeletionInProgress", "CustomResource deletion is in progress");
             if tell(&mut definition, begun) {
                 // The write makes an event, and with it we come here again.

@@ -6,13 +6,13 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use concord_endpoints::Apis;
+use concord_endpoints::{Apis, Origin};
 use concord_merge::apply::Time;
 use concord_meta::Status;
 use concord_registry::{Context, Object, ObjectName, Part, Registry, UpdateRequest, metadata};
 use concord_replica::{Batch, Closed, Error as ReplicaError, Scope, Snapshot, Subscription};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -33,13 +33,22 @@ pub struct CustomResourceController {
     apis: Arc<Apis>,
 }
 
-/// The work on definitions that is under way: one task for each group, since names are given group by group.
+/// What definitions wait for. Whatever one of them waits for must not keep another one waiting.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Job {
+    /// Names, which are given group by group.
+    Names(String),
+    /// The end of the definition of this name, which waits for its objects.
+    Cleanup(String),
+}
+
+/// The work on definitions that is under way.
 #[derive(Default)]
 struct Work {
-    tasks: JoinSet<String>,
-    busy: BTreeSet<String>,
-    /// Groups that changed while they were being worked on.
-    again: BTreeSet<String>,
+    tasks: JoinSet<()>,
+    busy: BTreeMap<Job, Id>,
+    /// What came up again while it was being worked on.
+    again: BTreeSet<Job>,
 }
 
 impl CustomResourceController {
@@ -61,9 +70,9 @@ impl CustomResourceController {
             let scope = Scope::prefix(self.customs.storage.prefix.clone());
             match self.registry.replica().snapshot_and_subscribe(scope) {
                 Ok((snapshot, changes)) => {
-                    let groups = self.learn_all(&snapshot);
+                    let jobs = self.learn_all(&snapshot);
                     self.customs.now_synced();
-                    groups.into_iter().for_each(|group| self.begin(group, work));
+                    jobs.into_iter().for_each(|job| self.begin(job, work));
                     let closed = self.follow_from(changes, work).await;
                     if matches!(closed, Closed::Shutdown | Closed::Failed) {
                         return;
@@ -80,39 +89,44 @@ impl CustomResourceController {
         loop {
             tokio::select! {
                 batch = changes.next() => match batch {
-                    Ok(batch) => self.learn(&batch).into_iter().for_each(|group| self.begin(group, work)),
+                    Ok(batch) => self.learn(&batch).into_iter().for_each(|job| self.begin(job, work)),
                     Err(closed) => return closed,
                 },
-                Some(ended) = work.tasks.join_next() => self.ended(ended, work),
+                Some(ended) = work.tasks.join_next_with_id() => self.ended(ended, work),
             }
         }
     }
 
-    /// Learns all definitions there are, and forgets those that are gone. Answers all their groups.
-    fn learn_all(&self, snapshot: &Snapshot) -> BTreeSet<String> {
+    /// Learns all definitions there are, and forgets those that are gone. Answers what is to be done.
+    fn learn_all(&self, snapshot: &Snapshot) -> BTreeSet<Job> {
         let mut gone: BTreeSet<String> = self.customs.names().into_iter().collect();
         let (mut changed, mut all) = (BTreeSet::new(), BTreeSet::new());
         for entry in snapshot.scan(&Scope::prefix(self.customs.storage.prefix.clone()).range()) {
             let Some(name) = self.customs.storage.object_name(&entry.key) else { continue };
             gone.remove(name.name);
             changed.extend(self.customs.learn(name.name, Some(entry)));
-            all.extend(group_of(name.name));
+            all.extend(jobs(name.name));
         }
         gone.iter().for_each(|name| changed.extend(self.customs.learn(name, None)));
         self.serve(&changed);
         all
     }
 
-    /// Learns what changed, and answers the groups in which something did.
-    fn learn(&self, batch: &Batch) -> BTreeSet<String> {
+    /// Learns what changed, and answers what is to be done.
+    fn learn(&self, batch: &Batch) -> BTreeSet<Job> {
         let (mut changed, mut all) = (BTreeSet::new(), BTreeSet::new());
         for event in batch.iter() {
             let Some(name) = self.customs.storage.object_name(event.key()) else { continue };
             changed.extend(self.customs.learn(name.name, event.current()));
-            all.extend(group_of(name.name));
+            all.extend(jobs(name.name));
         }
         self.serve(&changed);
         all
+    }
+
+    /// Whether the server has a group of its own of that name.
+    pub(crate) fn is_built_in(&self, group: &str) -> bool {
+        self.apis.set().group(group).is_some_and(|group| group.origin() == Origin::BuiltIn)
     }
 
     fn serve(&self, groups: &BTreeSet<String>) {
@@ -121,47 +135,64 @@ impl CustomResourceController {
         }
     }
 
-    fn begin(self: &Arc<Self>, group: String, work: &mut Work) {
-        if !work.busy.insert(group.clone()) {
-            work.again.insert(group);
+    fn begin(self: &Arc<Self>, job: Job, work: &mut Work) {
+        if work.busy.contains_key(&job) {
+            work.again.insert(job);
             return;
         }
         let controller = Arc::clone(self);
-        work.tasks.spawn(async move {
-            while let Err(status) = controller.settle(&group).await {
+        let doing = job.clone();
+        let task = work.tasks.spawn(async move {
+            while let Err(status) = controller.settle(&doing).await {
                 // Whoever changed the definition in between made another event of it.
                 if status.code == 409 || status.code == 404 {
                     break;
                 }
-                tracing::warn!(%status, group, "A CustomResourceDefinition could not be told its state, trying again.");
+                tracing::warn!(%status, job = ?doing, "A CustomResourceDefinition has to wait, trying again.");
                 tokio::time::sleep(PAUSE).await;
             }
-            group
         });
+        work.busy.insert(job, task.id());
     }
 
-    fn ended(self: &Arc<Self>, ended: Result<String, tokio::task::JoinError>, work: &mut Work) {
-        match ended {
-            Ok(group) => {
-                work.busy.remove(&group);
-                if work.again.remove(&group) {
-                    self.begin(group, work);
+    fn ended(self: &Arc<Self>, ended: Result<(Id, ()), JoinError>, work: &mut Work) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(%error, "The work on a CustomResourceDefinition did not end well.");
+                error.id()
+            }
+        };
+        let job = work.busy.iter().find(|(_, task)| **task == id).map(|(job, _)| job.clone());
+        let Some(job) = job else { return };
+        work.busy.remove(&job);
+        if work.again.remove(&job) {
+            self.begin(job, work);
+        }
+    }
+
+    /// Does what definitions wait for.
+    async fn settle(&self, job: &Job) -> Result<(), Status> {
+        match job {
+            Job::Names(group) => {
+                for (name, definition) in self.definitions(group)? {
+                    if !metadata(&definition).is_terminating() {
+                        self.establish(group, &name, definition).await?;
+                    }
+                }
+                Ok(())
+            }
+            Job::Cleanup(name) => {
+                let snapshot = self.registry.replica().newest().map_err(Status::internal_error)?;
+                let entry = snapshot.get(&self.customs.key(name));
+                match entry.and_then(|entry| self.customs.object(entry)) {
+                    Some(definition) if metadata(&definition).is_terminating() => {
+                        cleanup::advance(self, name, definition).await
+                    }
+                    _ => Ok(()),
                 }
             }
-            Err(error) => tracing::error!(%error, "The work on a CustomResourceDefinition did not end well."),
         }
-    }
-
-    /// Does what the definitions of a group wait for.
-    async fn settle(&self, group: &str) -> Result<(), Status> {
-        for (name, definition) in self.definitions(group)? {
-            if metadata(&definition).is_terminating() {
-                cleanup::advance(self, &name, definition).await?;
-            } else {
-                self.establish(group, &name, definition).await?;
-            }
-        }
-        Ok(())
     }
 
     /// The definitions of a group, as they are now.
@@ -240,6 +271,11 @@ fn holds_in(status: &Value, condition: &str) -> bool {
 /// The group in the name of a definition, which is always `plural.group`.
 fn group_of(name: &str) -> Option<String> {
     name.split_once('.').map(|(_, group)| group.to_owned())
+}
+
+/// What a change of a definition may call for.
+fn jobs(name: &str) -> impl Iterator<Item = Job> {
+    group_of(name).map(Job::Names).into_iter().chain([Job::Cleanup(name.to_owned())])
 }
 
 pub(crate) fn now() -> Time {

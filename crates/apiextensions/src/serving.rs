@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use concord_endpoints::{ApiSet, Endpoint};
+use concord_endpoints::{ApiSet, Endpoint, Origin};
 use concord_meta::{GroupVersion, Status};
 use concord_registry::{
     Admission, Attributes, Guard, Item, Object, ObjectName, Operation, Resource, Resources, Storage,
@@ -128,11 +128,13 @@ impl CustomResources {
         Some(Known { definition, revision: entry.mod_revision, since, endpoints })
     }
 
-    /// A set in which these groups are what the definitions make of them.
+    /// A set in which these groups are what the definitions make of them. The server's own groups stay as they are,
+    /// whatever somebody defines in them.
     pub(crate) fn serve(&self, set: &ApiSet, groups: &BTreeSet<String>) -> ApiSet {
         let known = self.known.read();
         let mut next: Option<ApiSet> = None;
-        for name in groups {
+        let is_own = |name: &&String| set.group(name).is_some_and(|group| group.origin() == Origin::BuiltIn);
+        for name in groups.iter().filter(|name| !is_own(name)) {
             let served = known.values().filter(|known| known.definition.group == *name && known.is_served());
             let endpoints = served.flat_map(|known| known.endpoints.iter().cloned());
             let set = next.as_ref().unwrap_or(set);

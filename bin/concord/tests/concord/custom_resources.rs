@@ -50,6 +50,8 @@ async fn all(client: &Client) {
         a_definition_changes(client),
         bad_definitions_are_refused(client),
         names_are_given_once(client),
+        a_definition_that_waits_keeps_no_other_waiting(client),
+        built_in_groups_stay_as_they_are(client),
     );
 }
 
@@ -306,4 +308,61 @@ async fn names_are_given_once(client: &Client) {
     api.delete(&format!("gadgets.{group}"), &DeleteParams::default()).await.expect("deleted");
     let established = await_condition(api, &name, is_crd_established());
     timeout(SOON, established).await.expect("in time").expect("established");
+}
+
+async fn a_definition_that_waits_keeps_no_other_waiting(client: &Client) {
+    let group = "waiting.example.com";
+    define(client, &gadgets(group, &json!([version("v1", true)]))).await;
+    let resource = kind(group, "v1", "Gadget");
+    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    let mut held = gadget(&resource, "held", &json!({"color": "red"}));
+    held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    objects.create(&PostParams::default(), &held).await.expect("created");
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = format!("gadgets.{group}");
+    api.delete(&name, &DeleteParams::default()).await.expect("being deleted");
+
+    let mut other = gadgets(group, &json!([version("v1", true)]));
+    other.metadata.name = Some(format!("gizmos.{group}"));
+    other.spec.names.plural = "gizmos".to_owned();
+    other.spec.names.kind = "Gizmo".to_owned();
+    other.spec.names.short_names = None;
+    define(client, &other).await;
+    let status = refusal(
+        objects
+            .create(&PostParams::default(), &gadget(&resource, "new", &json!({"color": "red"})))
+            .await
+            .expect_err("late"),
+    );
+    assert_eq!(status.code, 403, "{}", status.message);
+    assert!(api.get_opt(&name).await.expect("an answer").is_some(), "it waits for its object");
+
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    objects.patch("held", &PatchParams::default(), &release).await.expect("released");
+    let ended = async {
+        while api.get_opt(&name).await.expect("an answer").is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, ended).await.expect("it goes when its object has gone");
+}
+
+async fn built_in_groups_stay_as_they_are(client: &Client) {
+    let group = "networking.k8s.io";
+    let mut definition = gadgets(group, &json!([version("v1", true)]));
+    let approved = ("api-approved.kubernetes.io".to_owned(), "unapproved, a test".to_owned());
+    definition.metadata.annotations = Some([approved].into());
+    define(client, &definition).await;
+    let policies = Api::<DynamicObject>::all_with(client.clone(), &kind(group, "v1", "NetworkPolicy"));
+    policies.list(&ListParams::default()).await.expect("still served");
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = definition.name_any();
+    api.delete(&name, &DeleteParams::default()).await.expect("being deleted");
+    let ended = async {
+        while api.get_opt(&name).await.expect("an answer").is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, ended).await.expect("it goes");
+    policies.list(&ListParams::default()).await.expect("still served");
 }
