@@ -31,6 +31,7 @@ pub(crate) fn overloads(name: &str, version: Version) -> impl Iterator<Item = &'
 static FUNCTIONS: LazyLock<BTreeMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
     let mut functions: BTreeMap<&str, Vec<Overload>> = BTreeMap::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        // The table is part of the program; a test reads all of it.
         let (name, overload) = parse_line(line).unwrap_or_else(|| panic!("functions.txt: {line}"));
         functions.entry(name).or_default().push(overload);
     }

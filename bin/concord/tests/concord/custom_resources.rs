@@ -1,30 +1,23 @@
 //! Custom resources through the kube client: defined, used and gone again.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
-use crate::support::{Program, SOON};
+use crate::support::{Program, SOON, client};
 use concord_testing::etcd::Cluster;
 use futures_util::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client, Config, Error, ResourceExt as _,
+    Api, Client, Error, ResourceExt as _,
     api::{
         ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
         PostParams, WatchEvent, WatchParams,
     },
-    config::{KubeConfigOptions, Kubeconfig},
     core::Status,
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use serde_json::{Value, json};
 use tempfile::tempdir;
 use tokio::time::timeout;
-
-async fn client(data: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(data.join("admin.kubeconfig")).expect("a kubeconfig");
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_the_embedded_store() {

@@ -1,8 +1,8 @@
 //! The kube client, unmodified, on both engines. Each scenario has a namespace of its own.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
-use crate::support::{Program, SOON};
+use crate::support::{Program, SOON, client};
 use concord_testing::etcd::Cluster;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::{
@@ -14,20 +14,13 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{
-    Api, Client, Config, ResourceExt as _,
+    Api, Client, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
-    config::{KubeConfigOptions, Kubeconfig},
     discovery::Discovery,
     runtime::{WatchStreamExt as _, watcher},
 };
 use serde_json::json;
 use tempfile::tempdir;
-
-async fn client(data: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(data.join("admin.kubeconfig")).expect("a kubeconfig");
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_the_embedded_store() {

@@ -10,6 +10,10 @@ use std::{
 };
 
 use concord_server::test_client::{Answer, Protocol, Target, TestClient};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tempfile::NamedTempFile;
 
 /// Far longer than any step takes.
@@ -167,4 +171,11 @@ impl Program {
     pub(crate) async fn ended(mut self) -> Ended {
         self.process.end().await
     }
+}
+
+/// The kube client, as the administrator of the server whose data this is.
+pub(crate) async fn client(data: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(data.join("admin.kubeconfig")).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Client::try_from(config.expect("a configuration")).expect("a client")
 }
