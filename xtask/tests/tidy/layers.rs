@@ -28,7 +28,14 @@ const LAYERS: [(&str, &[&str]); 6] = [
     ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd"]),
     (
         "server",
-        &["concord-endpoints", "concord-openapi", "concord-pki", "concord-registry", "concord-server"],
+        &[
+            "concord-endpoints",
+            "concord-openapi",
+            "concord-pki",
+            "concord-registry",
+            "concord-server",
+            "concord-webhook",
+        ],
     ),
     (
         "parts",
