@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use concord_apiextensions::{CustomResourceController, CustomResources};
+use concord_apiextensions::{CustomResourceController, CustomResources, Progress};
 use concord_apis::{Release, RuntimeConfig};
 use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
 use concord_endpoints::Apis;
@@ -23,6 +23,14 @@ use crate::{
     cli::{ApiOptions, ServeOptions},
     service_accounts::ServiceAccounts,
 };
+
+/// What a server stands on.
+pub(crate) struct Ground {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) replica: Arc<Replica>,
+    /// How far the definitions in the replica are served.
+    pub(crate) definitions: Arc<Progress>,
+}
 
 /// What a server is made of besides its connections.
 pub(crate) struct Parts {
@@ -42,11 +50,11 @@ impl Parts {
         options: &ServeOptions,
         release: Release,
         access: &Access,
-        store: Arc<dyn Store>,
-        replica: &Arc<Replica>,
+        ground: Ground,
         metrics: Arc<Metrics>,
         accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
+        let Ground { store, replica, definitions } = ground;
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
@@ -59,8 +67,8 @@ impl Parts {
             authorizer: access.authorizer.clone(),
             virtuals: accounts.virtuals(),
         });
-        let customs =
-            CustomResources::new(&set, &prefix).context("there are no CustomResourceDefinitions")?;
+        let customs = CustomResources::new(&set, &prefix, definitions.clone())
+            .context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
         let admission: Vec<Arc<dyn Admission>> = vec![
             // First, as upstream's: where there is no namespace, nothing else about an object matters.
@@ -71,13 +79,13 @@ impl Parts {
             // Last, when nobody changes the object any more.
             access.admission(),
         ];
-        let registry = Arc::new(Registry::new(access.store(store, replica), replica.clone(), admission));
+        let registry = Arc::new(Registry::new(access.store(store, &replica), replica, admission));
         accounts.connect(&set, &registry)?;
         let advertise_address = advertise_address(options);
         let server_address =
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
         let openid = accounts.openid(&server_address).map(Arc::new);
-        let settings = concord_endpoints::Settings { server_address, metrics };
+        let settings = concord_endpoints::Settings { server_address, metrics, follower: Some(definitions) };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         Ok(Self { apis, registry, customs, release, accounts, range, advertise_address, openid })
     }
@@ -132,6 +140,7 @@ impl Handler for Served {
     async fn handle(&self, request: Request) -> Response {
         let path = request.uri().path();
         if path.starts_with("/openapi") {
+            self.apis.current().await;
             return self.openapi.handle(request).await;
         }
         match &self.openid {

@@ -11,9 +11,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use concord_apiextensions::CustomResources;
+use concord_apiextensions::{CustomResources, DefinitionsView};
 use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
-use concord_replica::Replica;
+use concord_replica::{Replica, View};
 use concord_server::{
     Authentication, ClientAuthorities, Coalesced, Config, HealthCheck, HealthChecks, Metrics, RequestLimits,
     Server, Shutdown, TokenAuthenticator, TokenFile, Unhealthy, check_fn,
@@ -28,7 +28,7 @@ use tokio::{
 use crate::{
     access::Access,
     cli::{AuthenticationOptions, SecureServingOptions, ServeOptions},
-    compose::Parts,
+    compose::{Ground, Parts},
     emulation,
     engine::{Engine, key_prefix},
     host, kubeconfig, logging, say,
@@ -55,15 +55,18 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let pki_dir = options.serving.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
     let Pki { identity, admin, client_ca } = open_pki(&options.serving, &pki_dir)?;
     let (access, rules) = Access::new(&options.authorization, key_prefix(&options.etcd));
-    let replica =
-        Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), vec![Box::new(rules)]));
+    let definitions = DefinitionsView::new(&key_prefix(&options.etcd));
+    let served = definitions.progress();
+    let views: Vec<Box<dyn View>> = vec![Box::new(rules), Box::new(definitions)];
+    let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), views));
     let metrics = Arc::new(Metrics::default());
     let mut authentication = authentication(&options.authentication, client_ca)?;
     let tokens = authentication.tokens.clone();
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let parts = Parts::new(&options, release, &access, engine.store(), &replica, metrics.clone(), accounts)?;
+    let ground = Ground { store: engine.store(), replica: replica.clone(), definitions: served };
+    let parts = Parts::new(&options, release, &access, ground, metrics.clone(), accounts)?;
     let config = Config {
         authentication,
         authorizer: access.authorizer.clone(),

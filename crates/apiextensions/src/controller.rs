@@ -24,6 +24,8 @@ use crate::{
 
 /// The pause before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The pause before something is decided again on a newer state, which may still be on its way.
+const SHORT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves what is defined, and keeps the status of definitions true. Any number of servers may do so at once: whatever
 /// one writes is decided on a state and stored only if that state still holds.
@@ -71,7 +73,6 @@ impl CustomResourceController {
             match self.registry.replica().snapshot_and_subscribe(scope) {
                 Ok((snapshot, changes)) => {
                     let jobs = self.learn_all(&snapshot);
-                    self.customs.now_synced();
                     jobs.into_iter().for_each(|job| self.begin(job, work));
                     let closed = self.follow_from(changes, work).await;
                     if matches!(closed, Closed::Shutdown | Closed::Failed) {
@@ -109,6 +110,7 @@ impl CustomResourceController {
         }
         gone.iter().for_each(|name| changed.extend(self.customs.learn(name, None)));
         self.serve(&changed);
+        self.customs.progress.reached(snapshot.revision());
         all
     }
 
@@ -121,6 +123,7 @@ impl CustomResourceController {
             all.extend(jobs(name.name));
         }
         self.serve(&changed);
+        batch.last().into_iter().for_each(|event| self.customs.progress.reached(event.revision));
         all
     }
 
@@ -144,12 +147,13 @@ impl CustomResourceController {
         let doing = job.clone();
         let task = work.tasks.spawn(async move {
             while let Err(status) = controller.settle(&doing).await {
-                // Whoever changed the definition in between made another event of it.
-                if status.code == 409 || status.code == 404 {
-                    break;
+                // Something changed in between, or went away. That may be an object of the definition, so that no
+                // event of a definition brings us here again.
+                let raced = status.code == 409 || status.code == 404;
+                if !raced {
+                    tracing::warn!(%status, job = ?doing, "A CustomResourceDefinition has to wait, trying again.");
                 }
-                tracing::warn!(%status, job = ?doing, "A CustomResourceDefinition has to wait, trying again.");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(if raced { SHORT_PAUSE } else { PAUSE }).await;
             }
         });
         work.busy.insert(job, task.id());

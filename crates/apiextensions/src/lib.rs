@@ -18,9 +18,11 @@ mod controller;
 mod definition;
 mod groups;
 mod names;
+mod progress;
 mod resources;
 mod serving;
 mod strategy;
 
 pub use controller::CustomResourceController;
+pub use progress::{DefinitionsView, Progress};
 pub use serving::CustomResources;

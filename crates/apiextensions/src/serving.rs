@@ -2,10 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 
 use async_trait::async_trait;
@@ -22,6 +19,7 @@ use parking_lot::RwLock;
 use crate::{
     definition::Definition,
     groups,
+    progress::Progress,
     resources::{Place, endpoint},
 };
 
@@ -33,7 +31,7 @@ pub struct CustomResources {
     place: Place,
     /// By the name of the definition, `plural.group`.
     known: RwLock<BTreeMap<String, Arc<Known>>>,
-    is_synced: AtomicBool,
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// A definition at one revision.
@@ -49,21 +47,17 @@ pub(crate) struct Known {
 impl CustomResources {
     /// For the definitions that are among these resources; `None` if there are none. `prefix` is what all keys begin
     /// with, with a slash at the end.
-    pub fn new(resources: &dyn Resources, prefix: &str) -> Option<Self> {
+    pub fn new(resources: &dyn Resources, prefix: &str, progress: Arc<Progress>) -> Option<Self> {
         let version = GroupVersion::new("apiextensions.k8s.io", "v1");
         let resource = resources.find(&version, "customresourcedefinitions")?;
         let storage = Arc::clone(resource.storage()?);
         let place = Place { prefix: prefix.to_owned() };
-        Some(Self { resource, storage, place, known: RwLock::default(), is_synced: AtomicBool::new(false) })
+        Some(Self { resource, storage, place, known: RwLock::default(), progress })
     }
 
     /// Whether everything that was defined when the server started is served.
     pub fn is_synced(&self) -> bool {
-        self.is_synced.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn now_synced(&self) {
-        self.is_synced.store(true, Ordering::Release);
+        self.progress.has_begun()
     }
 
     pub(crate) fn key(&self, name: &str) -> Bytes {

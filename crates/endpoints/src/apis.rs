@@ -28,6 +28,19 @@ pub struct Settings {
     pub server_address: String,
     /// Where to count what is sent.
     pub metrics: Arc<Metrics>,
+    /// Who replaces the set of the [`Apis`] as something else changes.
+    pub follower: Option<Arc<dyn Follower>>,
+}
+
+/// Replaces the set of an [`Apis`] a moment after a change that it follows can be read. Requests wait for that moment:
+/// a client that has read of a change finds it served.
+#[async_trait]
+pub trait Follower: Send + Sync {
+    /// Whether the set has every change that anybody can have read of.
+    fn is_current(&self) -> bool;
+
+    /// Waits until the set has every change that can be read of by now, but not for ever.
+    async fn catch_up(&self);
 }
 
 /// Serves the resources of an [`ApiSet`] that can be replaced at any time. Requests under way keep the set they
@@ -47,6 +60,25 @@ impl Apis {
     /// What is served now.
     pub fn set(&self) -> Arc<ApiSet> {
         self.set.load_full()
+    }
+
+    /// What is served now, with every change in it that anybody can have read of.
+    pub async fn current(&self) -> Arc<ApiSet> {
+        match &self.settings.follower {
+            Some(follower) if !follower.is_current() => follower.catch_up().await,
+            _ => {}
+        }
+        self.set()
+    }
+
+    /// What a request is about. The server's own groups never change, and their requests never wait.
+    async fn set_for(&self, info: &RequestInfo) -> Arc<ApiSet> {
+        let set = self.set();
+        let origin = set.group(&info.api_group).map(|group| group.origin());
+        match info.is_resource_request && origin == Some(Origin::BuiltIn) {
+            true => set,
+            false => self.current().await,
+        }
     }
 
     /// Serves something else from now on.
@@ -126,7 +158,7 @@ impl Handler for Apis {
     async fn handle(&self, request: Request) -> Response {
         let info = request.info();
         let accept = Accept::of(&request);
-        let set = self.set();
+        let set = self.set_for(&info).await;
         if info.is_resource_request {
             return self.resource(&set, &info, &accept, request).await;
         }

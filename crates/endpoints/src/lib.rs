@@ -28,5 +28,5 @@ mod transform;
 mod verbs;
 mod watch;
 
-pub use apis::{Apis, Settings};
+pub use apis::{Apis, Follower, Settings};
 pub use set::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};
