@@ -8,6 +8,8 @@ use concord_rules::Rules;
 use concord_structural::{JsonPath, Scale, Schema};
 use serde_json::{Value, json};
 
+use crate::groups::compare;
+
 /// The names of a custom resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
@@ -49,8 +51,9 @@ pub(crate) enum Conversion {
 pub(crate) struct Version {
     pub(crate) name: String,
     pub(crate) served: bool,
-    /// What every client of the version is told.
-    pub(crate) warning: Option<String>,
+    is_deprecated: bool,
+    /// What every client of a deprecated version is told, if the definition says that itself.
+    deprecation_warning: Option<String>,
     pub(crate) schema: Arc<Schema>,
     /// Compiled when the first object is written.
     rules: OnceLock<Rules>,
@@ -133,6 +136,22 @@ impl Definition {
         self.versions.iter().find(|version| version.name == name)
     }
 
+    /// What every client of a version is told: that it is deprecated, and which one to use instead.
+    pub(crate) fn warning(&self, version: &Version) -> Option<String> {
+        if !version.is_deprecated {
+            return None;
+        }
+        if version.deprecation_warning.is_some() {
+            return version.deprecation_warning.clone();
+        }
+        let (group, kind) = (&self.group, &self.names.kind);
+        let better = self.versions.iter().filter(|other| other.served && !other.is_deprecated);
+        let newest = better.map(|other| &other.name).max_by(|one, other| compare(one, other));
+        let newer = newest.filter(|newest| compare(newest, &version.name).is_gt());
+        let instead = newer.map(|newer| format!("; use {group}/{newer} {kind}")).unwrap_or_default();
+        Some(format!("{group}/{} {kind} is deprecated{instead}", version.name))
+    }
+
     /// Whether objects written by one are as the other would write them. What the status says does not matter for that.
     pub(crate) fn writes_as(&self, other: &Self) -> bool {
         let same = |(one, other): (&Arc<Version>, &Arc<Version>)| Arc::ptr_eq(one, other);
@@ -174,7 +193,8 @@ impl Version {
         let subresources = &version["subresources"];
         Some(Arc::new(Self {
             served: version["served"] == true,
-            warning: warning(version, group, &name, &names.kind),
+            is_deprecated: version["deprecated"] == true,
+            deprecation_warning: version["deprecationWarning"].as_str().map(ToOwned::to_owned),
             schema: Arc::new(schema),
             rules: OnceLock::new(),
             columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
@@ -185,14 +205,6 @@ impl Version {
             name,
         }))
     }
-}
-
-fn warning(version: &Value, group: &str, name: &str, kind: &str) -> Option<String> {
-    if version["deprecated"] != true {
-        return None;
-    }
-    let given = version["deprecationWarning"].as_str().map(ToOwned::to_owned);
-    Some(given.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated")))
 }
 
 fn scale(scale: &Value) -> Option<Scale> {
@@ -244,9 +256,10 @@ mod tests {
         assert!(read.namespaced && read.is_established && !read.is_terminating);
         assert_eq!(read.names.short_names, ["f"]);
         let (v1, beta) = (read.version("v1").expect("v1"), read.version("v1beta1").expect("v1beta1"));
-        assert!(v1.has_status && v1.scale.is_none() && v1.warning.is_none());
+        assert!(v1.has_status && v1.scale.is_none() && read.warning(v1).is_none());
         assert_eq!(v1.selectable[0].0, "spec.color");
-        assert_eq!(beta.warning.as_deref(), Some("example.com/v1beta1 Foo is deprecated"));
+        let deprecated = "example.com/v1beta1 Foo is deprecated; use example.com/v1 Foo";
+        assert_eq!(read.warning(beta).as_deref(), Some(deprecated));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn parts(version: &str) -> Option<(u8, u64, u64)> {
 
 /// How upstream orders versions: stable ones are the greatest, then beta, alpha, and names that are none of these, of
 /// which the first in the alphabet is the greatest.
-fn compare(one: &str, other: &str) -> Ordering {
+pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     match (parts(one), parts(other)) {
         (Some(one), Some(other)) => one.cmp(&other),
         (Some(_), None) => Ordering::Greater,

@@ -47,7 +47,7 @@ pub(crate) fn endpoint(
     let backing = Backing::Stored(Arc::new(storage));
     let mut resource = Resource::new(group_version, names, backing, Verb::ALL.to_vec());
     resource.order = ListOrder::Sorted;
-    resource.warning.clone_from(&version.warning);
+    resource.warning = definition.warning(version);
     resource.storage_version_hash =
         concord_builtins::storage_version_hash(&definition.group, &definition.stored, &definition.names.kind);
     resource.subresources = subresources(&resource, version);

@@ -1,6 +1,6 @@
 //! What is particular to a custom kind.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use concord_merge::{
     apply::ResetFields,
@@ -8,7 +8,7 @@ use concord_merge::{
 };
 use concord_meta::{field, fields::KnownFields};
 use concord_registry::{Context, Object, Part, Strategy, metadata, metadata_mut};
-use concord_structural::{print_json_path_value, validate_type};
+use concord_structural::{Node, print_json_path_value, validate_type};
 use serde_json::Value;
 
 use crate::definition::Version;
@@ -62,12 +62,35 @@ fn take_status(new: &mut Object, old: &Object) {
     }
 }
 
+/// A finalizer without a domain could be anybody's, except for Kubernetes' own.
+fn finalizer_warning(finalizer: &str) -> Option<String> {
+    const KUBERNETES: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+    if finalizer.contains('/') || KUBERNETES.contains(&finalizer) {
+        return None;
+    }
+    let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+    Some(format!(
+        "metadata.finalizers: {}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other \
+         finalizer writers",
+        concord_meta::go::quote(finalizer)
+    ))
+}
+
 impl Strategy for CustomStrategy {
     fn prepare_for_create(&self, _: &Context, object: &mut Object) {
         if self.version.has_status {
             object.remove("status");
         }
         metadata_mut(object).insert("generation".to_owned(), 1.into());
+    }
+
+    /// A new object has no status, but whoever reads it finds the default of one.
+    fn before_encoding(&self, object: &mut Object) {
+        let schema = &self.version.schema;
+        let status = schema.root().property("status").and_then(Node::default_value);
+        if self.version.has_status && status.is_some() && !object.contains_key("status") {
+            schema.default(object);
+        }
     }
 
     fn prepare_for_update(&self, _: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
@@ -116,6 +139,13 @@ impl Strategy for CustomStrategy {
         errors
     }
 
+    fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let before = old.map(|old| metadata(old).finalizers()).unwrap_or_default();
+        let added = metadata(new).finalizers().into_iter().filter(|finalizer| !before.contains(finalizer));
+        let added: BTreeSet<&str> = added.collect();
+        added.into_iter().filter_map(finalizer_warning).collect()
+    }
+
     fn reset_fields(&self, part: Part<'_>) -> ResetFields {
         match part {
             Part::Sub("status") => self.only_status(),
@@ -141,5 +171,24 @@ impl Strategy for CustomStrategy {
             None | Some(Value::Null) => Cow::Borrowed(""),
             Some(value) => Cow::Owned(print_json_path_value(value)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finalizers_should_say_whose_they_are() {
+        let advice = |finalizer| finalizer_warning(finalizer).unwrap_or_default();
+        for fine in ["example.com/mine", "orphan", "foregroundDeletion", "kubernetes"] {
+            assert_eq!(advice(fine), "");
+        }
+        let text = "metadata.finalizers: \"example.com\": prefer a domain-qualified finalizer name including a path (/) to \
+                    avoid accidental conflicts with other finalizer writers";
+        assert_eq!(advice("example.com"), text);
+        let text = "metadata.finalizers: \"mine\": prefer a domain-qualified finalizer name to avoid accidental conflicts \
+                    with other finalizer writers";
+        assert_eq!(advice("mine"), text);
     }
 }

@@ -39,12 +39,17 @@ impl Storage {
     /// 500 when it cannot be converted.
     pub(crate) fn encode(&self, object: &mut Object) -> Result<Bytes, Status> {
         metadata_mut(object).remove("resourceVersion");
+        self.strategy.before_encoding(object);
         let mut out = Vec::with_capacity(512);
         if self.encoding == self.version {
             encode_object(object, &mut out);
         } else {
             let mut stored = object.clone();
             self.convert(&mut stored, &self.encoding)?;
+            // What reads it in that version passes it on as it is.
+            if let Some(form) = self.form(&self.encoding.to_string()) {
+                form.renew(&mut stored);
+            }
             encode_object(&stored, &mut out);
         }
         // Kept for as long as the object is: without the room that was left over.
@@ -63,9 +68,15 @@ impl Storage {
     /// The object in a version, in the form that it has there today, with its resource version.
     fn object_in(&self, item: &Item, version: &GroupVersion) -> Result<Object, Status> {
         let mut object = stored_object(&item.value)?;
-        self.convert(&mut object, version)?;
-        if let Some(form) = self.form(&version.to_string()) {
+        if let Some(form) =
+            object.get("apiVersion").and_then(Value::as_str).and_then(|stored| self.form(stored))
+        {
             form.renew(&mut object);
+        }
+        if self.convert(&mut object, version)?
+            && let Some(form) = self.form(&version.to_string())
+        {
+            form.fit(&mut object);
         }
         if let Some(revision) = item.revision {
             metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
@@ -73,11 +84,13 @@ impl Storage {
         Ok(object)
     }
 
-    fn convert(&self, object: &mut Object, to: &GroupVersion) -> Result<(), Status> {
+    /// Whether the object had to be converted.
+    fn convert(&self, object: &mut Object, to: &GroupVersion) -> Result<bool, Status> {
         if object.get("apiVersion").and_then(Value::as_str) == Some(&to.to_string()) {
-            return Ok(());
+            return Ok(false);
         }
-        self.converter.convert(object, to).map_err(|error| Status::internal_error(error.0))
+        self.converter.convert(object, to).map_err(|error| Status::internal_error(error.0))?;
+        Ok(true)
     }
 }
 

@@ -74,6 +74,15 @@ impl Form {
         }
     }
 
+    /// Drops what a converted object has and its version does not know. Defaults are those of the version in which it is
+    /// stored.
+    pub(crate) fn fit(&self, object: &mut Object) {
+        if let Self::Custom(schema) = self {
+            // Nothing is refused when what does not fit is dropped.
+            drop(schema.fit(object, Malformed::Dropped));
+        }
+    }
+
     /// The object before it is created.
     pub(crate) fn empty(&self, kind: &str, api_version: &str) -> Value {
         match self {

@@ -58,6 +58,10 @@ pub trait Strategy: Send + Sync + 'static {
     /// Undoes what this part may not change, and maintains what the server maintains, such as the generation.
     fn prepare_for_update(&self, _context: &Context, _part: Part<'_>, _new: &mut Object, _old: &Object) {}
 
+    /// Adds what a reader would find in the object anyway, before it becomes what is stored: so that the stored bytes
+    /// are what is read.
+    fn before_encoding(&self, _object: &mut Object) {}
+
     /// What is wrong with a new object beyond its metadata.
     fn validate_create(&self, _context: &Context, _object: &Object) -> Vec<field::Error> {
         Vec::new()

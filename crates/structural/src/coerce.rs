@@ -40,6 +40,17 @@ impl Schema {
     ///
     /// When metadata has a wrong shape and is not to be dropped.
     pub fn shape(&self, object: &mut Object, malformed: Malformed) -> Result<Vec<String>, Misshapen> {
+        let unknown = self.fit(object, malformed)?;
+        self.default(object);
+        Ok(unknown)
+    }
+
+    /// The same without defaults.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::shape`].
+    pub fn fit(&self, object: &mut Object, malformed: Malformed) -> Result<Vec<String>, Misshapen> {
         let mut unknown = Vec::new();
         if let Some(metadata) = object.get_mut("metadata") {
             unknown = coerce_metadata(metadata, malformed, "metadata")?;
@@ -47,7 +58,6 @@ impl Schema {
         unknown.extend(self.prune(object));
         self.prune_nulls(object);
         unknown.extend(self.coerce(object, malformed)?);
-        self.default(object);
         Ok(unknown)
     }
 

@@ -247,7 +247,7 @@ fn nested<T>(
                 Some(value) => value,
                 None => return Ok(None),
             },
-            other => return Err(wrong(at + 1, other, "map[string]interface {}")),
+            other => return Err(wrong(at + 1, other, "map[string]interface{}")),
         };
     }
     read(value).map(Some).ok_or_else(|| wrong(fields.len(), value, expected))

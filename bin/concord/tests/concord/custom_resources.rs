@@ -1,5 +1,7 @@
 //! Custom resources through the kube client: defined, used and gone again.
 
+mod versions;
+
 use std::time::Duration;
 
 use crate::support::{Program, SOON, client};
@@ -40,7 +42,9 @@ async fn on_etcd() {
 async fn all(client: &Client) {
     tokio::join!(
         a_kind_is_defined_and_used(client),
-        a_definition_changes(client),
+        versions::a_definition_changes(client),
+        versions::a_status_has_its_default_from_the_start(client),
+        versions::clients_of_old_versions_are_warned(client),
         bad_definitions_are_refused(client),
         names_are_given_once(client),
         a_definition_that_waits_keeps_no_other_waiting(client),
@@ -219,38 +223,6 @@ async fn the_definition_takes_its_objects_along(client: &Client, group: &str, ap
     timeout(SOON, ended).await.expect("the definition goes last");
     let status = refusal(api.list(&ListParams::default()).await.expect_err("not served"));
     assert_eq!(status.code, 404);
-}
-
-/// Objects of an old version, and of an old schema, are read as the definition says now.
-async fn a_definition_changes(client: &Client) {
-    let group = "changing.example.com";
-    define(client, &gadgets(group, &json!([version("v1alpha1", true)]))).await;
-    let alpha = kind(group, "v1alpha1", "Gadget");
-    let old: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &alpha);
-    let one = gadget(&alpha, "one", &json!({"color": "green"}));
-    old.create(&PostParams::default(), &one).await.expect("created");
-
-    let mut with_size = version("v1", true);
-    // As upstream, what all versions have in common needs a schema that they have in common, too.
-    with_size["selectableFields"] = json!([]);
-    let size = json!({"type": "string", "default": "small"});
-    with_size["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"] = size;
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let patch = json!({"spec": {"versions": [version("v1alpha1", false), with_size]}});
-    let name = format!("gadgets.{group}");
-    let changed =
-        definitions.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.expect("changed");
-    let stored = changed.status.and_then(|status| status.stored_versions).unwrap_or_default();
-    assert_eq!(stored, ["v1alpha1", "v1"]);
-
-    let v1 = kind(group, "v1", "Gadget");
-    let new: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &v1);
-    // A client that has read of a change finds it served.
-    let object = new.get("one").await.expect("served");
-    assert_eq!(object.types.expect("typed").api_version, format!("{group}/v1"));
-    assert_eq!(object.data["spec"]["size"], "small", "defaults also where an object was stored before");
-    let object = old.get("one").await.expect("still served");
-    assert_eq!(object.data["spec"].get("size"), None);
 }
 
 async fn bad_definitions_are_refused(client: &Client) {

@@ -64,7 +64,10 @@ fn begin_deletion(object: &mut Object) {
         finalizers.push(FINALIZER.into());
     }
     let since = metadata(object).get("deletionTimestamp").cloned().unwrap_or(Value::Null);
-    let conditions = member(object, "status").entry("conditions").or_insert_with(|| json!([]));
+    let conditions = member(object, "status").entry("conditions").or_insert(Value::Null);
+    if conditions.is_null() {
+        *conditions = json!([]);
+    }
     if let Some(conditions) = conditions.as_array_mut() {
         conditions.retain(|condition| condition["type"] != "Terminating");
         conditions.push(json!({

@@ -179,14 +179,15 @@ fn report(
     kind: &GroupVersionKind,
     context: &Context,
 ) -> Result<(), Status> {
-    if violations.is_empty() {
-        return Ok(());
-    }
-    if validation == FieldValidation::Strict {
-        return Err(Status::unfit(kind, &kind.kind, strict_decoding_error(violations)));
-    }
-    for violation in violations {
-        violation.warnings().iter().for_each(|warning| context.warn(warning));
+    match validation {
+        FieldValidation::Strict if !violations.is_empty() => {
+            return Err(Status::unfit(kind, &kind.kind, strict_decoding_error(violations)));
+        }
+        FieldValidation::Warn => {
+            let warnings = violations.iter().flat_map(Violation::warnings);
+            warnings.for_each(|warning| context.warn(&warning));
+        }
+        _ => {}
     }
     Ok(())
 }

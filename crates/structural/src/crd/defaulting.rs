@@ -66,9 +66,11 @@ fn note_storage_version(definition: &mut Object) {
     }
 }
 
-/// Clears what a client cannot say about a new definition and notes its storage version.
+/// Clears what a client cannot say about a new definition and notes its storage version. What nobody has decided yet is
+/// written out, as upstream does.
 pub fn prepare_create(definition: &mut Object) {
-    definition.insert("status".to_owned(), Value::Object(Map::new()));
+    let unknown = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}});
+    definition.insert("status".to_owned(), unknown);
     set_generation(definition, 1);
     note_storage_version(definition);
 }

@@ -29,7 +29,11 @@ fn what_is_not_said_is_filled_in() {
     assert_eq!(definition["spec"]["names"]["singular"], "foo");
     assert_eq!(definition["spec"]["names"]["listKind"], "FooList");
     assert_eq!(definition["spec"]["conversion"], json!({"strategy": "None"}));
-    assert_eq!(definition["status"], json!({"storedVersions": ["v1"]}));
+    let unknown = json!({"plural": "", "kind": ""});
+    assert_eq!(
+        definition["status"],
+        json!({"storedVersions": ["v1"], "acceptedNames": unknown, "conditions": null})
+    );
     assert_eq!(definition["metadata"]["generation"], 1);
 }
 

@@ -43,9 +43,9 @@ fn replicas_are_numbers_that_fit() {
                 ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: map[a:[1 <nil>]] is of the type \
                  map[string]interface {}, expected int64",
                 ".status.replicas: Invalid value: 0: .status.replicas accessor error: 5 is of the type int64, \
-                 expected map[string]interface {}",
+                 expected map[string]interface{}",
                 ".status.selector: Invalid value: \"\": .status.selector accessor error: 5 is of the type int64, \
-                 expected map[string]interface {}",
+                 expected map[string]interface{}",
             ],
         ),
     ];
