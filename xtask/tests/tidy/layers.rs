@@ -13,6 +13,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-codec",
             "concord-conversion",
             "concord-defaults",
+            "concord-encryption",
             "concord-merge",
             "concord-meta",
             "concord-printers",

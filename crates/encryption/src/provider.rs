@@ -1,0 +1,173 @@
+//! What seals and opens values.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use zeroize::Zeroizing;
+
+use crate::{
+    ConfigError, Key, OpenError, Provider, SealError,
+    aes::{Cbc, Gcm},
+    secretbox::Secretbox,
+};
+
+/// What every sealed value begins with, and no other one does.
+const SEALED: &[u8] = b"k8s:enc:";
+
+/// The ways in which the values of one resource are stored: the first one writes, all of them read.
+#[derive(Default)]
+pub struct Providers(Vec<Keys>);
+
+/// A provider with its keys, of which the first one writes.
+struct Keys {
+    /// What it is called in errors.
+    kind: &'static str,
+    /// What its values begin with; nothing if they are stored as they are.
+    prefix: &'static str,
+    keys: Vec<Named>,
+}
+
+struct Named {
+    /// With a colon at the end.
+    name: String,
+    cipher: Cipher,
+}
+
+enum Cipher {
+    Gcm(Gcm),
+    Cbc(Box<Cbc>),
+    Secretbox(Secretbox),
+}
+
+/// A value that was opened.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// What was sealed; `None` if it is stored as it is.
+    pub plain: Option<Vec<u8>>,
+    /// Whether it would be written otherwise now.
+    pub stale: bool,
+}
+
+impl Providers {
+    /// Values are stored as they are.
+    pub fn identity() -> Self {
+        Self(vec![Keys { kind: "identity", prefix: "", keys: Vec::new() }])
+    }
+
+    /// These, in their order.
+    ///
+    /// # Errors
+    ///
+    /// When one needs something that is not there.
+    pub(crate) fn new<'a>(providers: impl Iterator<Item = &'a Provider>) -> Result<Self, ConfigError> {
+        providers.map(Keys::new).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Reads with these, too.
+    pub(crate) fn append(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// What values are written with, in the words of a stored value: `aescbc:v1:key1`, or nothing.
+    pub fn label(&self) -> String {
+        let Some(first) = self.0.first() else { return String::new() };
+        let prefix = first.prefix.trim_start_matches("k8s:enc:");
+        let key = first.keys.first().map_or("", |key| key.name.trim_end_matches(':'));
+        format!("{prefix}{key}")
+    }
+
+    /// What is to be stored under a key.
+    ///
+    /// # Errors
+    ///
+    /// When there are no random numbers.
+    pub fn seal(&self, place: &[u8], plain: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
+        let Some((keys, first)) = self.0.first().and_then(|keys| Some((keys, keys.keys.first()?))) else {
+            return Ok(None);
+        };
+        let mut out = Vec::with_capacity(keys.prefix.len() + first.name.len() + plain.len() + 64);
+        out.extend_from_slice(keys.prefix.as_bytes());
+        out.extend_from_slice(first.name.as_bytes());
+        match &first.cipher {
+            Cipher::Gcm(cipher) => cipher.seal(place, plain, &mut out)?,
+            Cipher::Cbc(cipher) => cipher.seal(plain, &mut out)?,
+            Cipher::Secretbox(cipher) => cipher.seal(plain, &mut out)?,
+        }
+        Ok(Some(out))
+    }
+
+    /// What is stored under a key.
+    ///
+    /// # Errors
+    ///
+    /// Why none of the providers can tell.
+    pub fn open(&self, place: &[u8], stored: &[u8]) -> Result<Opened, OpenError> {
+        let mut errors = Vec::new();
+        for (at, keys) in self.0.iter().enumerate() {
+            let Some(rest) = stored.strip_prefix(keys.prefix.as_bytes()) else { continue };
+            match keys.open(place, rest) {
+                Ok(opened) => return Ok(Opened { stale: opened.stale || at > 0, ..opened }),
+                // Another provider may well read what is stored encrypted.
+                Err(OpenError::Encrypted) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        let only_identity = self.0.iter().all(|keys| keys.prefix.is_empty());
+        Err(match errors.len() {
+            0 if only_identity => OpenError::Encrypted,
+            0 => OpenError::NoProvider,
+            1 => errors.remove(0),
+            _ => OpenError::Several(errors),
+        })
+    }
+}
+
+impl Keys {
+    fn new(provider: &Provider) -> Result<Self, ConfigError> {
+        let (kind, prefix, keys): (_, _, &[Key]) = match provider {
+            Provider::Identity => ("identity", "", &[]),
+            Provider::AesGcm(keys) => ("AES", "k8s:enc:aesgcm:v1:", keys),
+            Provider::AesCbc(keys) => ("AES", "k8s:enc:aescbc:v1:", keys),
+            Provider::Secretbox(keys) => ("Secretbox", "k8s:enc:secretbox:v1:", keys),
+            Provider::Kms(kms) => return Err(ConfigError::Kms(kms.name.clone())),
+        };
+        let named = |key: &Key| {
+            let bad = || ConfigError::Malformed(format!("the secret of key {:?} cannot be used", key.name));
+            let secret = BASE64_STANDARD.decode(key.secret.as_bytes()).map(Zeroizing::new);
+            let secret = secret.map_err(|_| bad())?;
+            let cipher = match provider {
+                Provider::AesGcm(_) => Gcm::new(&secret).map(Cipher::Gcm),
+                Provider::AesCbc(_) => Cbc::new(&secret).map(|cipher| Cipher::Cbc(Box::new(cipher))),
+                _ => Secretbox::new(&secret).map(Cipher::Secretbox),
+            };
+            Ok(Named { name: format!("{}:", key.name), cipher: cipher.ok_or_else(bad)? })
+        };
+        Ok(Self { kind, prefix, keys: keys.iter().map(named).collect::<Result<_, ConfigError>>()? })
+    }
+
+    /// Opens what comes after the prefix.
+    fn open(&self, place: &[u8], rest: &[u8]) -> Result<Opened, OpenError> {
+        if self.prefix.is_empty() {
+            return match rest.starts_with(SEALED) {
+                true => Err(OpenError::Encrypted),
+                false => Ok(Opened { plain: None, stale: false }),
+            };
+        }
+        let mut errors = Vec::new();
+        for (at, key) in self.keys.iter().enumerate() {
+            let Some(sealed) = rest.strip_prefix(key.name.as_bytes()) else { continue };
+            let opened = match &key.cipher {
+                Cipher::Gcm(cipher) => cipher.open(place, sealed),
+                Cipher::Cbc(cipher) => cipher.open(sealed),
+                Cipher::Secretbox(cipher) => cipher.open(sealed),
+            };
+            match opened {
+                Ok(plain) => return Ok(Opened { plain: Some(plain), stale: at > 0 }),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(match errors.len() {
+            0 => OpenError::NoKey(self.kind),
+            1 => errors.remove(0),
+            _ => OpenError::Several(errors),
+        })
+    }
+}

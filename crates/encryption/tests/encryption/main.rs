@@ -1,0 +1,4 @@
+//! Values that a kube-apiserver stored, values that were tampered with, and configurations of every sort.
+
+mod configuration;
+mod values;
