@@ -24,6 +24,7 @@ use crate::{
     ConnectionHandle, ConnectionLimits, Metrics, ShutdownToken,
     authentication::PeerCertificates,
     http::{Handler, Request, Response},
+    pieces::Pieces,
     sending::Sending,
 };
 
@@ -151,7 +152,8 @@ impl Connections {
             async move { Ok::<_, Infallible>(answer(&*handler, request).await) }
         });
         let protocol = self.protocol.negotiated(&stream);
-        let mut connection = pin!(protocol.serve_connection_with_upgrades(TokioIo::new(stream), service));
+        let mut connection =
+            pin!(protocol.serve_connection_with_upgrades(TokioIo::new(Pieces(stream)), service));
         let mut too_late = pin!(sleep(self.first_request));
         let (mut silent, mut closing) = (true, false);
         loop {

@@ -24,6 +24,7 @@ mod filters;
 mod health;
 mod http;
 mod metrics;
+mod pieces;
 mod random;
 mod request_info;
 mod routes;
