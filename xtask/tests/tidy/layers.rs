@@ -22,6 +22,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-rules",
             "concord-schema",
             "concord-store",
+            "concord-storageversion",
             "concord-structural",
             "concord-validation",
         ],
