@@ -17,6 +17,17 @@ pub(crate) fn stored_prefix(kind: &str, api_version: &str) -> Bytes {
     prefix.into()
 }
 
+/// The `apiVersion` that stored bytes say they are in; `None` if they are no object.
+pub fn stored_version(value: &[u8]) -> Option<&str> {
+    // Kinds are short, and come first.
+    const MOST: usize = 1024;
+    let rest = value.strip_prefix(b"{\"kind\":\"")?;
+    let rest = &rest[..rest.len().min(MOST)];
+    let quote = |text: &[u8]| text.iter().position(|byte| *byte == b'"');
+    let version = rest[quote(rest)?..].strip_prefix(b"\",\"apiVersion\":\"")?;
+    std::str::from_utf8(&version[..quote(version)?]).ok()
+}
+
 /// Reads stored bytes. What is stored was checked before it was written, so no limit of a request applies but the
 /// one on depth, which everything that walks objects relies on.
 pub(crate) fn stored_object(value: &[u8]) -> Result<Object, Status> {
@@ -139,5 +150,25 @@ impl Resource {
         }
         encode_object(&object, out);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_objects_say_their_version() {
+        for (value, version) in [
+            (&br#"{"kind":"Pod","apiVersion":"v1","metadata":{}}"#[..], Some("v1")),
+            (br#"{"kind":"Foo","apiVersion":"example.com/v2"}"#, Some("example.com/v2")),
+            (br#"{"apiVersion":"v1"}"#, None),
+            (br#"{"kind":"Pod"}"#, None),
+            (br#"{"kind":"Pod","apiVersion":"v1"#, None),
+            (b"", None),
+        ] {
+            assert_eq!(stored_version(value), version);
+        }
+        assert_eq!(stored_version(&stored_prefix("Pod", "v1")), Some("v1"));
     }
 }

@@ -4,19 +4,26 @@ use concord_meta::{Status, options::ReadAt};
 use concord_replica::Replica;
 use concord_store::Store;
 
-use crate::{Admission, Item, ObjectName, Storage};
+use crate::{Admission, Gate, Item, ObjectName, Storage};
 
 /// Carries out the verbs on the log.
 pub struct Registry {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) replica: Arc<Replica>,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
 }
 
 impl Registry {
     /// A registry that writes to the store and reads from its replica. Admission is asked in the order given.
     pub fn new(store: Arc<dyn Store>, replica: Arc<Replica>, admission: Vec<Arc<dyn Admission>>) -> Self {
-        Self { store, replica, admission }
+        Self { store, replica, admission, gate: None }
+    }
+
+    /// The same, but every write has to pass this gate.
+    #[must_use]
+    pub fn with_gate(self, gate: Arc<dyn Gate>) -> Self {
+        Self { gate: Some(gate), ..self }
     }
 
     /// The replica the registry reads from.

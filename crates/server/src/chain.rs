@@ -5,11 +5,11 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use crate::{
-    AllowedOrigins, Authenticator, Authorizer, Metrics, RequestLimits, ShutdownToken,
+    AllowedOrigins, Authenticator, Authorizer, Metrics, RequestLimits, ShutdownToken, StorageVersions,
     filters::{
         AuditId, Authentication, Authorization, CacheControl, Cors, Goaway, Gzip, Hsts, HttpLog,
         Impersonation, MaxInFlight, PanicRecovery, ReceivedTimestamp, RequestDeadline, RequestInfoFilter,
-        RequestMetrics, RetryAfter, Timeout, WarningRecorder, WatchTermination,
+        RequestMetrics, RetryAfter, StorageVersionPrecondition, Timeout, WarningRecorder, WatchTermination,
     },
     http::{Chained, Handler},
 };
@@ -24,6 +24,7 @@ pub(crate) struct Chain<A> {
     pub(crate) goaway_chance: f64,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: ShutdownToken,
+    pub(crate) storage_versions: Option<Arc<dyn StorageVersions>>,
 }
 
 impl<A: Authenticator> Chain<A> {
@@ -34,13 +35,15 @@ impl<A: Authenticator> Chain<A> {
     /// Upstream counts running requests here, to wait for them at the end. Connections do that, see
     /// `server.rs`: each knows its requests, also those whose answers are still on their way.
     pub(crate) fn build(self, routes: impl Handler) -> Arc<dyn Handler> {
-        let Self { authenticator, authorizer, metrics, draining, .. } = self;
+        let Self { authenticator, authorizer, metrics, draining, storage_versions, .. } = self;
         let reads = (self.limits.max_in_flight, metrics.read_only.clone());
         let writes = (self.limits.max_mutating_in_flight, metrics.mutating.clone());
 
         let handler = routes;
         // Innermost: it needs the answer as the handler made it, with a length if it has one.
         let handler = Gzip(handler);
+        // Inside authorization, so that nobody learns more than that it is forbidden; before anything is admitted.
+        let handler = StorageVersionPrecondition { inner: handler, versions: storage_versions };
         // After everything that can say who the user is, before everything that does what the user wants.
         let handler =
             Authorization { inner: handler, authorizer: authorizer.clone(), metrics: metrics.clone() };
@@ -113,6 +116,7 @@ mod tests {
             goaway_chance: 0.0,
             metrics: metrics.clone(),
             draining: ShutdownToken::default(),
+            storage_versions: None,
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     AllowedOrigins, Authentication, Authorizer, Basics, HealthChecks, Metrics, PrivilegedGroups, Server,
-    ShutdownToken, Unhealthy, Union, Version,
+    ShutdownToken, StorageVersions, Unhealthy, Union, Version,
     chain::Chain,
     health::check_fn,
     http::Handler,
@@ -82,6 +82,8 @@ pub struct Config {
     pub apis: Arc<dyn Handler>,
     /// The paths that the APIs answer now, for the index at `/`.
     pub paths: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Which resources wait for the registration of their storage versions. Default: none ever do.
+    pub storage_versions: Option<Arc<dyn StorageVersions>>,
 }
 
 /// What requests may take.
@@ -178,6 +180,7 @@ impl Config {
             metrics: Arc::default(),
             apis: Arc::new(NotFound),
             paths: Arc::new(Vec::new),
+            storage_versions: None,
         }
     }
 
@@ -207,6 +210,7 @@ impl Config {
             goaway_chance: self.goaway_chance,
             metrics: self.metrics.clone(),
             draining: draining.clone(),
+            storage_versions: self.storage_versions,
         };
         let apis = Apis { handler: self.apis, paths: self.paths };
         let routes = Routes::new(health.endpoints(), self.version, self.metrics.clone(), apis);

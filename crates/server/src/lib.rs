@@ -48,7 +48,7 @@ pub use body::{MAX_BODY_BYTES, read_body};
 pub use concord_meta::UserInfo;
 pub use config::{Browsers, CompletedConfig, Config, ConnectionLimits, Error, RequestLimits, Shutdown};
 pub use context::{ConnectionHandle, Deadline, RequestContext, ShutdownToken, WarningsHandle};
-pub use filters::AllowedOrigins;
+pub use filters::{AllowedOrigins, StorageVersions, not_registered};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
 pub use metrics::{Metrics, Served, StorageLatency, WatchEvents};

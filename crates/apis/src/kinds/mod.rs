@@ -9,6 +9,7 @@ mod namespaces;
 mod pods;
 mod secrets;
 mod services;
+mod storage_versions;
 
 use concord_meta::{field, options::DeleteOptions};
 use concord_registry::{Context, Object, Part};
@@ -69,6 +70,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("batch", "jobs") => jobs::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
+        ("internal.apiserver.k8s.io", "storageversions") => storage_versions::HOOKS,
         ("resource.k8s.io", "devicetaintrules" | "resourceslices") => devices::HOOKS,
         _ => Hooks::NONE,
     }

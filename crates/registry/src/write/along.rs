@@ -10,7 +10,7 @@ use super::{
     managed::field_manager,
     system,
 };
-use crate::{Context, Object, ObjectName, Part, Resource, metadata};
+use crate::{Context, Item, Object, ObjectName, Part, Resource, metadata};
 
 impl Resource {
     /// The key and the bytes of a new object, as a create of it would store them. For an object of the server's own that
@@ -46,5 +46,27 @@ impl Resource {
         }
         let key = storage.key(ObjectName { namespace, name });
         Ok((key, storage.encode(&mut object)?))
+    }
+    /// The bytes of an object of the server's own that it has changed, as an update of it would store them. Admission is
+    /// not asked, neither is the strategy: the server knows what it does. That the object is still what it was has to be a
+    /// condition of the transaction.
+    ///
+    /// # Errors
+    ///
+    /// 500 when what is stored is no object of this kind.
+    pub fn encode_changed(
+        &self,
+        context: &Context,
+        part: Part<'_>,
+        stored: &Item,
+        object: Object,
+    ) -> Result<Bytes, Status> {
+        let storage = self::stored(self)?;
+        let live = Value::Object(self.object(stored)?);
+        let manager = field_manager(self, storage, part);
+        let changed = manager.update(Some(&live), Value::Object(object), &context.manager, context.now);
+        let Value::Object(mut changed) = changed else { return Err(Status::internal_error("not an object")) };
+        to_storage(storage, &mut changed)?;
+        storage.encode(&mut changed)
     }
 }

@@ -79,11 +79,14 @@ impl<'a> Attempts<'a> {
         let mut txn = Txn::new().compare(condition);
         txn.compares.extend(guard.compares);
         txn.writes.extend(guard.writes);
-        let txn = match (decision, self.storage.strategy.time_to_live()) {
+        let mut txn = match (decision, self.storage.strategy.time_to_live()) {
             (Decision::Put(value), None) => txn.put(key, value),
             (Decision::Put(value), Some(ttl)) => txn.put_with_ttl(key, value, ttl),
             (Decision::Delete, _) => txn.delete(key),
         };
+        if let Some(gate) = &self.registry.gate {
+            gate.pass(&mut txn).await?;
+        }
         match self.registry.store.transact(txn).await {
             Ok(committed) => Ok(Some(committed.revision)),
             Err(Error::CompareFailed(_)) if self.started.elapsed() < PATIENCE => {
