@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use clap::Args;
 use concord_controllers::Controllers;
 use concord_endpoints::Apis;
@@ -66,9 +67,14 @@ impl Access {
         (Self { authorizer, rbac, bootstrapped: Bootstrapped::default(), prefix }, view)
     }
 
-    /// The store, such that whoever changes a right is told when it is changed here.
-    pub(crate) fn store(&self, store: Arc<dyn Store>, replica: &Arc<Replica>) -> Arc<dyn Store> {
-        Arc::new(InForce::new(store, replica.clone(), &self.prefix))
+    /// The store, such that whoever changes a right, or something under these keys, is told when it is changed here.
+    pub(crate) fn store(
+        &self,
+        store: Arc<dyn Store>,
+        replica: &Arc<Replica>,
+        and: Vec<Bytes>,
+    ) -> Arc<dyn Store> {
+        Arc::new(InForce::new(store, replica.clone(), &self.prefix).and(and))
     }
 
     /// What keeps users from giving themselves rights.

@@ -5,7 +5,10 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{access::AuthorizationOptions, duration, service_accounts::ServiceAccountOptions, version};
+use crate::{
+    access::AuthorizationOptions, duration, service_accounts::ServiceAccountOptions, version,
+    webhooks::WebhookOptions,
+};
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
 #[derive(Debug, Parser)]
@@ -54,6 +57,8 @@ pub(crate) struct ServeOptions {
     pub(crate) etcd: EtcdOptions,
     #[command(flatten)]
     pub(crate) apis: ApiOptions,
+    #[command(flatten)]
+    pub(crate) webhooks: WebhookOptions,
     #[command(flatten)]
     pub(crate) requests: RequestOptions,
     #[command(flatten)]

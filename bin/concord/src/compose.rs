@@ -7,12 +7,13 @@ use std::{
 
 use anyhow::Context as _;
 use async_trait::async_trait;
+use concord_admission::Configurations;
 use concord_apiextensions::{CustomResourceController, CustomResources, Progress};
 use concord_apis::{Release, RuntimeConfig};
 use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
 use concord_endpoints::Apis;
 use concord_openapi::OpenApi;
-use concord_registry::{Admission, Registry};
+use concord_registry::{Admission, Registry, Resources};
 use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
 use concord_serviceaccounts::OpenId;
@@ -22,6 +23,7 @@ use crate::{
     access::Access,
     cli::{ApiOptions, ServeOptions},
     service_accounts::ServiceAccounts,
+    webhooks,
 };
 
 /// What a server stands on.
@@ -30,6 +32,8 @@ pub(crate) struct Ground {
     pub(crate) replica: Arc<Replica>,
     /// How far the definitions in the replica are served.
     pub(crate) definitions: Arc<Progress>,
+    /// What is configured of admission.
+    pub(crate) configurations: Configurations,
 }
 
 /// What a server is made of besides its connections.
@@ -54,7 +58,7 @@ impl Parts {
         metrics: Arc<Metrics>,
         accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
-        let Ground { store, replica, definitions } = ground;
+        let Ground { store, replica, definitions, configurations } = ground;
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
@@ -70,16 +74,24 @@ impl Parts {
         let customs = CustomResources::new(&set, &prefix, definitions.clone())
             .context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
+        let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
+        let asked =
+            webhooks::admission(resolver, &configurations, &replica, access.authorizer.clone(), &prefix);
+        let pods = accounts.admission();
         let admission: Vec<Arc<dyn Admission>> = vec![
             // First, as upstream's: where there is no namespace, nothing else about an object matters.
             Arc::new(NamespaceLifecycle::new(&set)?),
-            accounts.admission(),
+            pods.clone(),
+            Arc::new(asked.mutating_webhooks(vec![pods])),
             Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
             customs.clone(),
-            // Last, when nobody changes the object any more.
+            // After all that changes objects.
             access.admission(),
+            Arc::new(asked.validating_policies()),
+            Arc::new(asked.validating_webhooks()),
         ];
-        let registry = Arc::new(Registry::new(access.store(store, &replica), replica, admission));
+        let store = access.store(store, &replica, asked.prefixes());
+        let registry = Arc::new(Registry::new(store, replica, admission));
         accounts.connect(&set, &registry)?;
         let advertise_address = advertise_address(options);
         let server_address =
@@ -87,6 +99,8 @@ impl Parts {
         let openid = accounts.openid(&server_address).map(Arc::new);
         let settings = concord_endpoints::Settings { server_address, metrics, follower: Some(definitions) };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
+        let resources: Arc<dyn Resources> = apis.clone();
+        asked.connect(Arc::downgrade(&resources));
         Ok(Self { apis, registry, customs, release, accounts, range, advertise_address, openid })
     }
 

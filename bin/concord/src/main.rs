@@ -18,6 +18,7 @@ mod serve;
 mod service_accounts;
 mod store;
 mod version;
+mod webhooks;
 
 use std::{
     env,

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use concord_admission::AdmissionView;
 use concord_apiextensions::{CustomResources, DefinitionsView};
 use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
 use concord_replica::{Replica, View};
@@ -57,7 +58,9 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let (access, rules) = Access::new(&options.authorization, key_prefix(&options.etcd));
     let definitions = DefinitionsView::new(&key_prefix(&options.etcd));
     let served = definitions.progress();
-    let views: Vec<Box<dyn View>> = vec![Box::new(rules), Box::new(definitions)];
+    let admission = AdmissionView::new(&key_prefix(&options.etcd));
+    let configurations = admission.configurations();
+    let views: Vec<Box<dyn View>> = vec![Box::new(rules), Box::new(definitions), Box::new(admission)];
     let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), views));
     let metrics = Arc::new(Metrics::default());
     let mut authentication = authentication(&options.authentication, client_ca)?;
@@ -65,7 +68,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let ground = Ground { store: engine.store(), replica: replica.clone(), definitions: served };
+    let ground =
+        Ground { store: engine.store(), replica: replica.clone(), definitions: served, configurations };
     let parts = Parts::new(&options, release, &access, ground, metrics.clone(), accounts)?;
     let config = Config {
         authentication,

@@ -11,6 +11,7 @@
 //!
 //! Look first at [`Env`], [`Program`], [`Decl`] and [`Val`].
 
+pub mod admission;
 mod ast;
 mod authorizer;
 mod check;

@@ -148,6 +148,11 @@ impl<'a> Call<'a> {
             "" => manager_of_user_agent(self.header(header::USER_AGENT)),
             manager => manager.to_owned(),
         };
+        for name in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = self.parameter(name).filter(|value| !value.is_empty()) {
+                context.options.insert(name.to_owned(), value.into());
+            }
+        }
         context
     }
 
@@ -155,6 +160,9 @@ impl<'a> Call<'a> {
     pub(crate) fn bare_context(&self, dry_run: bool) -> Context {
         let mut context = Context::new(self.parts.user(), Time { unix: Timestamp::now().as_second() });
         context.dry_run = dry_run;
+        if dry_run {
+            context.options.insert("dryRun".to_owned(), vec!["All"].into());
+        }
         context
     }
 

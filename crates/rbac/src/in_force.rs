@@ -20,13 +20,20 @@ const WAIT: Duration = Duration::from_secs(10);
 pub struct InForce {
     store: Arc<dyn Store>,
     replica: Arc<Replica>,
-    prefixes: [Bytes; 4],
+    prefixes: Vec<Bytes>,
 }
 
 impl InForce {
     /// Writes to `store`, whose replica it is, under keys that begin with `prefix`.
     pub fn new(store: Arc<dyn Store>, replica: Arc<Replica>, prefix: &str) -> Self {
-        Self { store, replica, prefixes: prefixes(prefix) }
+        Self { store, replica, prefixes: prefixes(prefix).into() }
+    }
+
+    /// Holds back the answers to changes under these keys as well: of other things that the server decides by.
+    #[must_use]
+    pub fn and(mut self, prefixes: impl IntoIterator<Item = Bytes>) -> Self {
+        self.prefixes.extend(prefixes);
+        self
     }
 
     fn concerns(&self, txn: &Txn) -> bool {

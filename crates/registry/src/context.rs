@@ -1,9 +1,15 @@
-use std::sync::Arc;
+use std::{
+    any::{Any, TypeId},
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use concord_codec::Warnings;
 use concord_merge::apply::Time;
 use concord_meta::UserInfo;
 use parking_lot::Mutex;
+
+use crate::Object;
 
 /// What the verbs have to know about the request they are part of.
 #[derive(Debug)]
@@ -16,7 +22,11 @@ pub struct Context {
     pub manager: String,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
+    /// The options that the client gave, as admission is shown them; without their kind, which the operation says.
+    pub options: Object,
     warnings: Mutex<Warnings>,
+    annotations: Mutex<BTreeMap<String, String>>,
+    memory: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Context {
@@ -27,7 +37,10 @@ impl Context {
             now,
             manager: String::new(),
             dry_run: false,
+            options: Object::new(),
             warnings: Mutex::new(Warnings::default()),
+            annotations: Mutex::default(),
+            memory: Mutex::default(),
         }
     }
 
@@ -49,5 +62,23 @@ impl Context {
     /// The values of the `Warning` headers so far.
     pub fn warning_headers(&self) -> Vec<String> {
         self.warnings.lock().headers().to_vec()
+    }
+
+    /// Notes something about the request for whoever audits it. The last word on a key counts.
+    pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.annotations.lock().insert(key.into(), value.into());
+    }
+
+    /// What was noted about the request so far.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        self.annotations.lock().clone()
+    }
+
+    /// What a part of the server remembers for as long as the request lasts, by its type: the verbs may have to decide
+    /// more than once.
+    pub fn memory<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        let mut memory = self.memory.lock();
+        let slot = memory.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        slot.clone().downcast().unwrap_or_else(|_| unreachable!("the slot is that of the type"))
     }
 }

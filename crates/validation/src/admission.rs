@@ -1,8 +1,9 @@
-//! Webhooks and admission policies. Expressions are not compiled here.
+//! Webhooks and admission policies.
 
 mod policies;
 mod webhooks;
 
+use concord_cel::{Env, Type, admission::compile};
 use concord_meta::{field::BadValue, names};
 
 pub(crate) use self::{
@@ -88,15 +89,23 @@ fn resources(resources: Node<'_>) {
     }
 }
 
-/// Conditions under which something is asked; their expressions are there, that is all.
-fn match_conditions(conditions: Node<'_>) {
+/// An expression that has to be of one of these types.
+fn expression(node: Node<'_>, env: &Env, types: &[Type]) {
+    if let Err(why) = compile(env, node.text(), types) {
+        node.invalid(node.text(), why);
+    }
+}
+
+/// Conditions under which something is asked.
+fn match_conditions(conditions: Node<'_>, env: &Env) {
     if conditions.len() > MAX_CONDITIONS {
         conditions.too_many(conditions.len(), MAX_CONDITIONS);
     }
     let mut seen: Vec<&str> = Vec::new();
     for condition in conditions.items() {
-        if condition.str("expression").trim().is_empty() {
-            condition.child("expression").required("");
+        match condition.str("expression").trim() {
+            "" => condition.child("expression").required(""),
+            _ => expression(condition.get("expression"), env, &[Type::Bool]),
         }
         let name = condition.get("name");
         name.required_and(qualified_name);

@@ -20,6 +20,9 @@ use crate::{
 /// How long an answer may be, unless told otherwise: twice what an object may be, since a patch is in base64.
 pub const DEFAULT_ANSWER_LIMIT: usize = 8 << 20;
 
+/// Who is calling, as webhooks see it: upstream's words, for those who look.
+const USER_AGENT: &str = "kube-apiserver-admission";
+
 /// How many webhooks are remembered with their connections; upstream's number.
 const MAX_ENDPOINTS: usize = 200;
 
@@ -108,7 +111,7 @@ impl Client {
             .uri(uri)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
-            .header(header::USER_AGENT, concat!("concord/", env!("CARGO_PKG_VERSION")))
+            .header(header::USER_AGENT, USER_AGENT)
             .body(Full::new(body))
             .map_err(|error| InvalidConfig::Url(error.to_string()))?;
         let response = match timeout_at(deadline, endpoint.client.request(request)).await {

@@ -25,5 +25,5 @@ mod trust;
 pub use client::{Client, DEFAULT_ANSWER_LIMIT};
 pub use config::{ClientConfig, InvalidConfig, ServiceReference, Target};
 pub use error::CallError;
-pub use resolve::{Address, Overrides, ResolveError, Resolver};
+pub use resolve::{Address, InvalidAddress, Overrides, ResolveError, Resolver};
 pub use services::{Routing, Services};

@@ -38,7 +38,8 @@ impl Resolver for Services {
         let snapshot = self.replica.newest().map_err(|error| ResolveError::Unavailable(error.to_string()))?;
         let key = format!("{}services/specs/{namespace}/{name}", self.prefix);
         let service = snapshot.get(key.as_bytes()).and_then(|entry| read(&entry.value));
-        let service = service.ok_or_else(|| Status::not_found(&GroupResource::new("", "services"), name))?;
+        // In the singular, as upstream says it here.
+        let service = service.ok_or_else(|| Status::not_found(&GroupResource::new("", "service"), name))?;
         let spec = service.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
         match self.routing {
             Routing::ClusterIp => cluster_ip(name, &spec, *port),

@@ -1,15 +1,12 @@
 //! Calls over real connections: what comes back, and what is refused.
 
-mod server;
-
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use concord_testing::webhook::{Certificate, Reply, WebhookServer};
 use concord_webhook::{
     Address, CallError, Client, ClientConfig, Overrides, ResolveError, Resolver, ServiceReference, Target,
 };
-
-use self::server::{Answer, Certificate, Server};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -22,16 +19,24 @@ impl Resolver for Nothing {
     }
 }
 
+async fn start(certificate: Certificate<'_>, reply: Reply) -> WebhookServer {
+    WebhookServer::start(certificate, move |_| reply.clone()).await.expect("a server")
+}
+
+fn lines(server: &WebhookServer) -> Vec<String> {
+    server.asked().into_iter().map(|asked| asked.line).collect()
+}
+
 fn client() -> Client {
     Client::new(Arc::new(Nothing))
 }
 
-fn url(server: &Server, path: &str) -> ClientConfig {
+fn url(server: &WebhookServer, path: &str) -> ClientConfig {
     let target = Target::Url(format!("https://127.0.0.1:{}{path}", server.port));
     ClientConfig { target, ca_bundle: server.authority.clone().into() }
 }
 
-fn service(server: &Server, name: &str) -> ClientConfig {
+fn service(server: &WebhookServer, name: &str) -> ClientConfig {
     let target = Target::Service(ServiceReference {
         namespace: "ns".into(),
         name: name.into(),
@@ -51,7 +56,7 @@ async fn refusal(config: &ClientConfig) -> String {
 
 #[tokio::test]
 async fn connections_are_used_again() {
-    let server = Server::start(Certificate::For("127.0.0.1"), Answer::ok("{\"a\":1}")).await;
+    let server = start(Certificate::For("127.0.0.1"), Reply::ok("{\"a\":1}")).await;
     let client = client();
     for _ in 0..3 {
         let answer = client.call(&url(&server, "/x/"), Bytes::from_static(b"{}"), LONG).await;
@@ -62,12 +67,12 @@ async fn connections_are_used_again() {
     let answer = client.call_telling_timeout(&config, Bytes::new(), short);
     answer.await.expect("an answer");
     assert_eq!(server.connections(), 1);
-    assert_eq!(server.requests(), ["POST /x", "POST /x", "POST /x", "POST /x?timeout=20s"]);
+    assert_eq!(lines(&server), ["POST /x", "POST /x", "POST /x", "POST /x?timeout=20s"]);
 }
 
 #[tokio::test]
 async fn a_service_is_where_the_resolver_says_and_its_certificate_is_for_its_name() {
-    let server = Server::start(Certificate::For("hook.ns.svc"), Answer::ok("{}")).await;
+    let server = start(Certificate::For("hook.ns.svc"), Reply::ok("{}")).await;
     let address = Address { host: "127.0.0.1".into(), port: server.port };
     let addresses = ["hook", "other"].map(|name| (("ns".to_owned(), name.to_owned()), address.clone()));
     let client = Client::new(Arc::new(Overrides::new(HashMap::from(addresses), Arc::new(Nothing))));
@@ -86,8 +91,8 @@ async fn a_service_is_where_the_resolver_says_and_its_certificate_is_for_its_nam
 
 #[tokio::test]
 async fn only_whom_the_bundle_vouches_for_is_believed() {
-    let server = Server::start(Certificate::For("127.0.0.1"), Answer::ok("{}")).await;
-    let other = Server::start(Certificate::For("127.0.0.1"), Answer::ok("{}")).await;
+    let server = start(Certificate::For("127.0.0.1"), Reply::ok("{}")).await;
+    let other = start(Certificate::For("127.0.0.1"), Reply::ok("{}")).await;
     let config = ClientConfig { ca_bundle: other.authority.clone().into(), ..url(&server, "") };
     assert_eq!(
         refusal(&config).await,
@@ -97,7 +102,7 @@ async fn only_whom_the_bundle_vouches_for_is_believed() {
             server.port
         )
     );
-    assert!(server.requests().is_empty());
+    assert!(lines(&server).is_empty());
     let garbage = ClientConfig { ca_bundle: "garbage".into(), ..url(&server, "") };
     assert_eq!(
         refusal(&garbage).await,
@@ -107,9 +112,9 @@ async fn only_whom_the_bundle_vouches_for_is_believed() {
 
 #[tokio::test]
 async fn a_certificate_of_the_bundle_is_believed_itself() {
-    let server = Server::start(Certificate::OwnAuthority("127.0.0.1"), Answer::ok("{}")).await;
+    let server = start(Certificate::OwnAuthority("127.0.0.1"), Reply::ok("{}")).await;
     assert_eq!(call(&url(&server, "")).await.expect("an answer"), "{}");
-    let elsewhere = Server::start(Certificate::OwnAuthority("hook.ns.svc"), Answer::ok("{}")).await;
+    let elsewhere = start(Certificate::OwnAuthority("hook.ns.svc"), Reply::ok("{}")).await;
     assert!(
         refusal(&url(&elsewhere, "")).await.ends_with(
             "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"
@@ -122,26 +127,26 @@ async fn what_is_no_success_is_an_error() {
     let status = r#"{"kind":"Status","status":"Failure","message":"not today","code":418}"#;
     for (answer, text) in [
         (
-            Answer::new("500 Internal Server Error", "boom"),
+            Reply::new("500 Internal Server Error", "boom"),
             "an error on the server (\"boom\") has prevented the request from succeeding",
         ),
-        (Answer::new("404 Not Found", "x"), "the server could not find the requested resource"),
-        (Answer::new("418 Teapot", status), "not today"),
+        (Reply::new("404 Not Found", "x"), "the server could not find the requested resource"),
+        (Reply::new("418 Teapot", status), "not today"),
         (
-            Answer::new("302 Found\r\nlocation: https://127.0.0.1:1/", "x"),
+            Reply::new("302 Found\r\nlocation: https://127.0.0.1:1/", "x"),
             "the server responded with the status code 302 but did not return more information",
         ),
-        (Answer::new("200 OK", ""), "0-length response with status code: 200 and content type: "),
+        (Reply::new("200 OK", ""), "0-length response with status code: 200 and content type: "),
     ] {
-        let server = Server::start(Certificate::For("127.0.0.1"), answer).await;
+        let server = start(Certificate::For("127.0.0.1"), answer).await;
         assert_eq!(refusal(&url(&server, "")).await, text);
-        assert_eq!(server.requests().len(), 1);
+        assert_eq!(lines(&server).len(), 1);
     }
 }
 
 #[tokio::test]
 async fn an_answer_may_be_as_long_as_the_limit() {
-    let server = Server::start(Certificate::For("127.0.0.1"), Answer::ok(&"a".repeat(1000))).await;
+    let server = start(Certificate::For("127.0.0.1"), Reply::ok(&"a".repeat(1000))).await;
     let call =
         async |limit| client().with_answer_limit(limit).call(&url(&server, ""), Bytes::new(), LONG).await;
     assert_eq!(call(1000).await.expect("just short enough").len(), 1000);
@@ -150,12 +155,12 @@ async fn an_answer_may_be_as_long_as_the_limit() {
 
 #[tokio::test]
 async fn nobody_waits_longer_than_told() {
-    let server = Server::start(Certificate::For("127.0.0.1"), Answer::never()).await;
+    let server = start(Certificate::For("127.0.0.1"), Reply::never()).await;
     let short = Duration::from_millis(50);
     let error = client().call(&url(&server, "/x"), Bytes::new(), short).await.expect_err("no answer");
     let text = format!("Post \"https://127.0.0.1:{}/x\": context deadline exceeded", server.port);
     assert_eq!(error.to_string(), text);
-    let endless = Server::start(Certificate::For("127.0.0.1"), Answer::endless()).await;
+    let endless = start(Certificate::For("127.0.0.1"), Reply::endless()).await;
     let error = client().call(&url(&endless, "/x"), Bytes::new(), short).await.expect_err("no end");
     assert!(error.to_string().ends_with("context deadline exceeded"), "{error}");
 }
@@ -166,7 +171,7 @@ async fn connections_that_break_are_told_as_go_does() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.local_addr().expect("an address").port()
     };
-    let server = Server::start(Certificate::For("127.0.0.1"), Answer::hang_up()).await;
+    let server = start(Certificate::For("127.0.0.1"), Reply::hang_up()).await;
     let at = format!("https://127.0.0.1:{}/", server.port);
     assert_eq!(refusal(&url(&server, "")).await, format!("Post \"{at}\": EOF"));
     let target = Target::Url(format!("https://127.0.0.1:{port}/"));

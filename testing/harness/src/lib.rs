@@ -1,10 +1,11 @@
-//! What tests share: real etcd processes and clusters, and a TCP proxy that injects faults.
+//! What tests share: real etcd processes and clusters, a TCP proxy that injects faults, and webhooks that answer anything.
 //!
 //! Everything stays on loopback and ends with the value that owns it: processes are killed by their own
 //! pid, directories removed, tasks aborted. Nothing here is part of a server, and nothing here lets a
 //! test pass that could not run: a missing etcd is an error that says how to install it.
 //!
-//! Start with [`etcd::Cluster`] and [`proxy::Proxy`].
+//! Start with [`etcd::Cluster`], [`proxy::Proxy`] and [`webhook::WebhookServer`].
 
 pub mod etcd;
 pub mod proxy;
+pub mod webhook;

@@ -42,6 +42,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     (
         "parts",
         &[
+            "concord-admission",
             "concord-apiextensions",
             "concord-apis",
             "concord-builtins",

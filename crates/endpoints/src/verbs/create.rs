@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concord_meta::{Status, options::CreateOptions};
-use concord_registry::{Backing, Context, Invocation, Object, SubresourceKind, Virtual};
+use concord_registry::{Backing, Context, Invocation, Object, Operation, SubresourceKind, Virtual};
 use concord_server::{Body, Response};
 use http::StatusCode;
 
@@ -57,6 +57,8 @@ async fn make(
     mut object: Object,
 ) -> Result<Response, Status> {
     place(&mut object, call.namespace())?;
+    let used = (&**call.resource(), call.info.subresource.as_str());
+    call.registry.admit_use(context, used, call.object_name(), Operation::Create, &mut object).await?;
     let invocation =
         Invocation { registry: call.registry, context, resource: call.resource(), name: call.object_name() };
     let made = of.create(invocation, object).await?;

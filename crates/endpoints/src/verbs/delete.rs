@@ -44,7 +44,8 @@ pub(super) async fn delete(
     warnings: &mut Vec<String>,
 ) -> Result<Response, Status> {
     let options = options(call, body).await?;
-    let context = call.bare_context(options.dry_run);
+    let mut context = call.bare_context(options.dry_run);
+    context.options = options.to_object();
     let deletion = call.registry.delete(&context, call.resource(), call.object_name(), &options);
     let outcome = Box::pin(in_time(call.deadline(), deletion)).await;
     match keep(warnings, &context, outcome)? {
@@ -65,7 +66,8 @@ pub(super) async fn delete_collection(
 ) -> Result<Response, Status> {
     let selected = ListOptions::from_query(call.query())?;
     let options = options(call, body).await?;
-    let context = call.bare_context(options.dry_run);
+    let mut context = call.bare_context(options.dry_run);
+    context.options = options.to_object();
     let namespace = Some(call.namespace()).filter(|namespace| !namespace.is_empty());
     let request = ListRequest { namespace, options: &selected };
     // However many there are: no limit but the one on the whole request.

@@ -42,7 +42,7 @@ pub(crate) async fn carry_out(
         Action::Patch => patch::patch(call, body, warnings).await,
         Action::Delete => delete::delete(call, body, warnings).await,
         Action::DeleteCollection => delete::delete_collection(call, body, warnings).await,
-        Action::Connect => connect::connect(call).await,
+        Action::Connect => connect::connect(call, warnings).await,
     }
 }
 

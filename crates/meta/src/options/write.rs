@@ -1,6 +1,7 @@
 //! The options of creates, updates, patches and deletes.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{Query, refuse};
 use crate::Status;
@@ -158,6 +159,33 @@ struct Raw {
 }
 
 impl DeleteOptions {
+    /// The options as a body would have them, without their kind; what is not given is absent.
+    #[must_use]
+    pub fn to_object(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        let mut set = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                object.insert(name.to_owned(), value);
+            }
+        };
+        let Preconditions { uid, resource_version } = &self.preconditions;
+        let texts = [("uid", uid), ("resourceVersion", resource_version)];
+        let given =
+            texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text.clone()?.into())));
+        let preconditions: Map<String, Value> = given.collect();
+        let policy = self.propagation_policy.map(|policy| match policy {
+            PropagationPolicy::Orphan => "Orphan",
+            PropagationPolicy::Background => "Background",
+            PropagationPolicy::Foreground => "Foreground",
+        });
+        set("gracePeriodSeconds", self.grace_period_seconds.map(Value::from));
+        set("preconditions", (!preconditions.is_empty()).then_some(Value::Object(preconditions)));
+        set("orphanDependents", self.orphan_dependents.map(Value::from));
+        set("propagationPolicy", policy.map(Value::from));
+        set("dryRun", self.dry_run.then(|| vec!["All"].into()));
+        object
+    }
+
     /// Reads and checks the parameters of a delete.
     ///
     /// # Errors

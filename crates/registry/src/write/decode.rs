@@ -8,7 +8,7 @@ use concord_meta::{GroupVersionKind, Status};
 use concord_protobuf::Unknown;
 use serde_json::Value;
 
-use crate::{Context, Form, Object, Resource, form::Source};
+use crate::{Context, Form, Object, Resource, SubresourceKind, form::Source};
 
 /// A body that is to become an object.
 #[derive(Clone, Copy)]
@@ -45,6 +45,33 @@ impl Resource {
         if let Some(storage) = self.storage() {
             storage.strategy.default(&self.version.to_string(), object);
         }
+    }
+
+    /// Gives an object that admission changed the form of this version again: without what its kind does not have, and
+    /// with defaults. For a subresource it is an object of the kind that this one takes.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit, in Go's words.
+    pub fn reform(&self, subresource: &str, object: &mut Object) -> Result<(), String> {
+        let subresource = self.subresource(subresource);
+        let kind = subresource.map_or_else(|| self.kind(), |subresource| subresource.kind.clone());
+        let form = match subresource.map(|subresource| &subresource.behaviour) {
+            Some(SubresourceKind::Scale(scaling)) => Some(scaling.schema.clone().into()),
+            Some(SubresourceKind::Virtual(of)) => Some(of.schema().into()),
+            Some(SubresourceKind::Unreachable(_)) => None,
+            None | Some(SubresourceKind::Part) => self.form(),
+        };
+        if let Some(form) = form {
+            // What the kind does not have is dropped, as upstream's decoder does.
+            drop(form.normalize(object, Source::Body)?);
+        }
+        object.insert("kind".to_owned(), Value::from(kind.kind.as_str()));
+        object.insert("apiVersion".to_owned(), Value::from(kind.group_version().to_string()));
+        if kind == self.kind() {
+            self.apply_defaults(object);
+        }
+        Ok(())
     }
 
     /// Custom resources must say what they are.

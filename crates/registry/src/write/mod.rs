@@ -7,6 +7,7 @@ mod collection;
 mod create;
 mod decode;
 mod delete;
+mod invoke;
 mod managed;
 mod patch;
 mod scale;

@@ -36,7 +36,7 @@ impl Registry {
                 return Err(self.get(storage, name, ReadAt::MostRecent).await.err().unwrap_or(status));
             }
         };
-        self.edit(&Edit { context, resource, storage, name, part, change }).await
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling: None }).await
     }
 }
 

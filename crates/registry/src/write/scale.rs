@@ -18,7 +18,8 @@ use super::{
     update::Edit,
 };
 use crate::{
-    Context, Item, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata, metadata_mut,
+    Attributes, Context, Item, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata,
+    metadata_mut,
 };
 
 /// The API version and the kind of what `scale` shows.
@@ -112,10 +113,42 @@ impl Registry {
     async fn write_scale(&self, scale: &ScaleEdit<'_>, change: &Change<'_>) -> Result<Object, Status> {
         let set = |live: Option<&Value>| scale.set(live, change);
         let ScaleEdit { context, resource, scaling, storage, name } = *scale;
-        let edit = Edit { context, resource, storage, name, part: Part::Main, change: Change::Set(&set) };
+        let (part, change) = (Part::Main, Change::Set(&set));
+        let edit = Edit { context, resource, storage, name, part, change, scaling: Some(scaling) };
         let written = self.edit(&edit).await?;
         Ok(show(&resource.object(&Item { ..written.item })?, scaling))
     }
+
+    /// Asks admission about a change of an object by its Scale: it is shown the Scale, and may change its replicas.
+    pub(super) async fn admit_scale(
+        &self,
+        attributes: &Attributes<'_>,
+        scaling: &Scaling,
+        new: &mut Object,
+    ) -> Result<Scales, Status> {
+        let mut scales =
+            Scales { old: attributes.old.map(|old| show(old, scaling)), new: show(new, scaling) };
+        let attributes = Attributes { subresource: "scale", old: scales.old.as_ref(), ..*attributes };
+        self.admit(&attributes, &mut scales.new).await?;
+        put(new, &scaling.spec_replicas, replicas(&scales.new).into());
+        Ok(scales)
+    }
+
+    /// Asks admission about the Scale that it let pass before.
+    pub(super) async fn validate_scale(
+        &self,
+        attributes: &Attributes<'_>,
+        scales: &Scales,
+    ) -> Result<(), Status> {
+        let attributes = Attributes { subresource: "scale", old: scales.old.as_ref(), ..*attributes };
+        self.validate_admission(&attributes, Some(&scales.new)).await
+    }
+}
+
+/// The Scales of an object before and after a change.
+pub(super) struct Scales {
+    old: Option<Object>,
+    new: Object,
 }
 
 impl ScaleEdit<'_> {

@@ -15,8 +15,8 @@ use super::{
     system,
 };
 use crate::{
-    Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
-    metadata, metadata_mut, object::members,
+    Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Scaling,
+    Storage, metadata, metadata_mut, object::members,
 };
 
 /// An object that is about to be changed, and how.
@@ -27,6 +27,8 @@ pub(super) struct Edit<'a> {
     pub(super) name: ObjectName<'a>,
     pub(super) part: Part<'a>,
     pub(super) change: Change<'a>,
+    /// Where the replicas are, if the object is changed by its Scale. Admission is shown that one then.
+    pub(super) scaling: Option<&'a Scaling>,
 }
 
 /// What a state calls for.
@@ -56,7 +58,7 @@ impl Registry {
         system::place(&mut object, resource, name.namespace)?;
         system::dedup_owners(&mut object, context, false);
         let change = Change::Replace(Value::Object(object));
-        self.edit(&Edit { context, resource, storage, name, part, change }).await
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling: None }).await
     }
 
     /// Changes an object, again and again until nobody else changed it in between.
@@ -148,14 +150,23 @@ impl Registry {
         edit.check_uid(&served)?;
         let mut new = edit.change.make(edit, Some(&served))?;
         let attributes = edit.attributes(Operation::Update, served.as_object());
-        self.admit(&attributes, &mut new).await?;
+        let scale = match edit.scaling {
+            None => {
+                self.admit(&attributes, &mut new).await?;
+                None
+            }
+            Some(scaling) => Some(self.admit_scale(&attributes, scaling, &mut new).await?),
+        };
         system::dedup_owners(&mut new, edit.context, true);
         edit.check(&new)?;
         edit.check_resource_version(&mut new, entry.mod_revision)?;
         let old = edit.storage.object(&item)?;
         to_storage(edit.storage, &mut new)?;
         edit.before_update(&mut new, &old)?;
-        self.validate_admission(&attributes, Some(&new)).await?;
+        match &scale {
+            None => self.validate_admission(&attributes, Some(&new)).await?,
+            Some(scale) => self.validate_scale(&attributes, scale).await?,
+        }
         let gone = is_to_go(edit.storage, &new, &old);
         let guard = match gone {
             true => self.removal(&attributes, &live.snapshot)?,

@@ -1,8 +1,12 @@
 //! Policies that are asked about requests, and their bindings.
 
+use concord_cel::{
+    Env, Type,
+    admission::{Composition, Optional, environment},
+};
 use concord_meta::{field::BadValue, names};
 
-use super::{given_one_of, match_conditions, resource_names, rule_with_operations};
+use super::{expression, given_one_of, match_conditions, resource_names, rule_with_operations};
 use crate::{
     conditions,
     labels::{Values, selector},
@@ -26,14 +30,21 @@ pub(crate) fn validating_policy(root: Root<'_>) {
 fn validating_spec(root: Root<'_>, same_conditions: bool) {
     let spec = root.get("spec");
     common(spec, same_conditions);
-    variables(spec.get("variables"));
+    let all = expressions(spec, true);
+    let composition = variables(spec.get("variables"), Some(&all));
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         validations.required(EITHER);
         return annotations.required(EITHER);
     }
-    validations.items().for_each(validation);
-    audit_annotations(annotations, root.name());
+    let (all, messages) = (composition.extend(all), composition.extend(expressions(spec, false)));
+    validations.items().for_each(|node| validation(node, &all, &messages));
+    audit_annotations(annotations, root.name(), &all);
+}
+
+/// What the expressions of a policy can use, but for its variables.
+fn expressions(spec: Node<'_>, authorizer: bool) -> Env {
+    environment(Optional { params: spec.has("paramKind"), authorizer })
 }
 
 fn common(spec: Node<'_>, same_conditions: bool) {
@@ -52,7 +63,7 @@ fn common(spec: Node<'_>, same_conditions: bool) {
         }
     }
     if !same_conditions {
-        match_conditions(spec.get("matchConditions"));
+        match_conditions(spec.get("matchConditions"), &expressions(spec, true));
     }
 }
 
@@ -106,7 +117,9 @@ fn match_resources(resources: Node<'_>) {
     }
 }
 
-fn variables(variables: Node<'_>) {
+/// Answers with the types of the variables: expressions that follow see them.
+fn variables(variables: Node<'_>, env: Option<&Env>) -> Composition {
+    let mut composition = Composition::default();
     for variable in variables.items() {
         let name = variable.get("name");
         if name.text().trim().is_empty() {
@@ -114,10 +127,14 @@ fn variables(variables: Node<'_>) {
         } else if !is_identifier(name.text()) {
             name.invalid(name.text(), "must be a valid CEL identifier");
         }
-        if variable.str("expression").trim().is_empty() {
+        let source = variable.get("expression");
+        if source.text().trim().is_empty() {
             variable.child("expression").required("expression is not specified");
+        } else if let Some(Err(why)) = env.map(|env| composition.declare(env, name.text(), source.text())) {
+            source.invalid(source.text(), why);
         }
     }
+    composition
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -126,14 +143,17 @@ fn is_identifier(name: &str) -> bool {
         && !RESERVED.split_whitespace().any(|word| word == name)
 }
 
-fn validation(validation: Node<'_>) {
-    if validation.str("expression").trim().is_empty() {
-        validation.child("expression").required("expression is not specified");
+fn validation(validation: Node<'_>, env: &Env, messages: &Env) {
+    match validation.str("expression").trim() {
+        "" => validation.child("expression").required("expression is not specified"),
+        _ => expression(validation.get("expression"), env, &[Type::Bool]),
     }
     let (words, computed) = (validation.get("message"), validation.get("messageExpression"));
     let is_blank = |text: &str| !text.is_empty() && text.trim().is_empty();
     if is_blank(computed.text()) {
         computed.invalid(computed.text(), NOT_EMPTY);
+    } else if !computed.text().is_empty() {
+        expression(computed, messages, &[Type::String]);
     }
     if is_blank(words.text()) {
         words.invalid(words.text(), NOT_EMPTY);
@@ -143,7 +163,7 @@ fn validation(validation: Node<'_>) {
     validation.get("reason").optional_one_of(&["Forbidden", "Invalid", "RequestEntityTooLarge"]);
 }
 
-fn audit_annotations(annotations: Node<'_>, policy: &str) {
+fn audit_annotations(annotations: Node<'_>, policy: &str, env: &Env) {
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let shown = crate::internal::shown_list("AuditAnnotation", annotations.list());
         annotations
@@ -161,7 +181,7 @@ fn audit_annotations(annotations: Node<'_>, policy: &str) {
             length if length > MAX_VALUE_EXPRESSION => {
                 value.required(format!("must not exceed {MAX_VALUE_EXPRESSION} bytes in length"));
             }
-            _ => {}
+            _ => expression(value, env, &[Type::String, Type::Null]),
         }
         if seen.contains(&key.text()) {
             key.duplicate(key.text());
@@ -269,9 +289,10 @@ fn mutating_spec(spec: Node<'_>, same_conditions: bool) {
     common(spec, true);
     no_deletes(spec.get("matchConstraints"));
     if !same_conditions {
-        match_conditions(spec.get("matchConditions"));
+        match_conditions(spec.get("matchConditions"), &expressions(spec, true));
     }
-    variables(spec.get("variables"));
+    // They may be of types that only mutations have, which are not known here.
+    variables(spec.get("variables"), None);
     let mutations = spec.get("mutations");
     if mutations.is_empty() {
         mutations.required("mutations must contain at least one item");

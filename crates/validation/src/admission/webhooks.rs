@@ -1,5 +1,6 @@
 //! Webhooks that are asked about requests.
 
+use concord_cel::admission::{Optional, environment};
 use concord_meta::names;
 
 use super::{match_conditions, rule_with_operations};
@@ -129,8 +130,9 @@ fn hook(hook: Node<'_>, mutating: bool, leniency: Leniency) {
         hook.get("reinvocationPolicy").optional_one_of(&["IfNeeded", "Never"]);
     }
     client_config(hook.get("clientConfig"));
-    if !leniency.match_conditions {
-        match_conditions(hook.get("matchConditions"));
+    let conditions = hook.get("matchConditions");
+    if !leniency.match_conditions && conditions.is_set() {
+        match_conditions(conditions, &environment(Optional { params: false, authorizer: true }));
     }
 }
 

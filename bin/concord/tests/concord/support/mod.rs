@@ -10,10 +10,12 @@ use std::{
 };
 
 use concord_server::test_client::{Answer, Protocol, Target, TestClient};
+use http::Method;
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
+use serde_json::Value;
 use tempfile::NamedTempFile;
 
 /// Far longer than any step takes.
@@ -171,6 +173,22 @@ impl Program {
     pub(crate) async fn ended(mut self) -> Ended {
         self.process.end().await
     }
+}
+
+/// Sends JSON, or a merge patch, and answers with the status, the body and the warnings.
+pub(crate) async fn send(
+    client: &mut TestClient,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> (u16, Value, Vec<String>) {
+    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let bytes = if body.is_null() { String::new() } else { body.to_string() };
+    let answer = client.exchange(method, path, &[("content-type", kind)], bytes.into()).await;
+    let answer = answer.expect("an answer");
+    let warnings = answer.headers.get_all("warning").iter();
+    let warnings = warnings.map(|warning| warning.to_str().expect("text").to_owned()).collect();
+    (answer.status, serde_json::from_str(&answer.body).expect("JSON"), warnings)
 }
 
 /// The kube client, as the administrator of the server whose data this is.

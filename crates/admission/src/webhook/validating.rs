@@ -1,0 +1,65 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use concord_meta::Status;
+use concord_registry::{Admission, Attributes, Object};
+use futures_util::future::join_all;
+use tracing::warn;
+
+use super::{Question, Webhook, call::Failure};
+use crate::{request::Request, shared::Shared};
+
+/// Upstream's key for a webhook that failed and was passed over.
+const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io";
+
+/// ValidatingAdmissionWebhook: asks all webhooks that are concerned at once, and refuses what one of them refuses.
+pub struct ValidatingWebhooks(pub(crate) Arc<Shared>);
+
+#[async_trait]
+impl Admission for ValidatingWebhooks {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionWebhook"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>, object: Option<&Object>) -> Result<(), Status> {
+        let configured = self.0.configured.load_full();
+        if configured.validating.is_empty() {
+            return Ok(());
+        }
+        let Some(request) = Request::new(&self.0, attributes) else { return Ok(()) };
+        let mut concerned: Vec<(&Webhook, Question)> = Vec::new();
+        for webhook in &configured.validating {
+            if let Some(question) = webhook.question(&request, object).await? {
+                concerned.push((webhook, question));
+            }
+        }
+        let calls = concerned
+            .iter()
+            .enumerate()
+            .map(|(at, (webhook, question))| self.call(attributes, webhook, question, at));
+        // All of them are heard, also after one refused: each has its say in warnings and annotations. Of several
+        // refusals the first is told.
+        join_all(calls).await.into_iter().collect()
+    }
+}
+
+impl ValidatingWebhooks {
+    async fn call(
+        &self,
+        attributes: &Attributes<'_>,
+        webhook: &Webhook,
+        question: &Question,
+        at: usize,
+    ) -> Result<(), Status> {
+        match webhook.ask(&self.0, attributes.context, question, false).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Refused(status)) => Err(status),
+            Err(Failure::Calling(why)) if webhook.fail_open => {
+                warn!(webhook = webhook.name, "passed over: {why}");
+                attributes.context.annotate(format!("{FAILED_OPEN}/round_0_index_{at}"), &webhook.name);
+                Ok(())
+            }
+            Err(Failure::Calling(why)) => Err(Status::internal_error(why)),
+        }
+    }
+}
