@@ -6,8 +6,8 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    access::AuthorizationOptions, duration, service_accounts::ServiceAccountOptions, version,
-    webhooks::WebhookOptions,
+    access::AuthorizationOptions, audit::AuditOptions, authentication::AuthenticationOptions, duration,
+    overload::RequestOptions, service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -52,6 +52,8 @@ pub(crate) struct ServeOptions {
     #[command(flatten)]
     pub(crate) authorization: AuthorizationOptions,
     #[command(flatten)]
+    pub(crate) audit: AuditOptions,
+    #[command(flatten)]
     pub(crate) service_accounts: ServiceAccountOptions,
     #[command(flatten)]
     pub(crate) etcd: EtcdOptions,
@@ -80,21 +82,6 @@ pub(crate) struct KubeconfigOptions {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Authentication")]
-pub(crate) struct AuthenticationOptions {
-    /// Whose client certificates are accepted, besides the administrator's (PEM). The common name is the user, the
-    /// organizations are the groups.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) client_ca_file: Option<PathBuf>,
-    /// A file of bearer tokens, one per line: token,user,uid,"group1,group2".
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_auth_file: Option<PathBuf>,
-    /// Whether clients without credentials may ask for health and version.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    pub(crate) anonymous_auth: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(next_help_heading = "APIs")]
 pub(crate) struct ApiOptions {
     /// The release of Kubernetes whose APIs are served, such as 1.33 or kube=1.33. Default: the newest.
@@ -118,23 +105,6 @@ pub(crate) struct ApiOptions {
     /// How long events are kept.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration::parse)]
     pub(crate) event_ttl: Duration,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Requests")]
-pub(crate) struct RequestOptions {
-    /// How long a request may take, unless it is one that lasts, such as a watch.
-    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
-    pub(crate) request_timeout: Duration,
-    /// How many requests that only read run at once; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = 400)]
-    pub(crate) max_requests_inflight: usize,
-    /// How many other requests run at once; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) max_mutating_requests_inflight: usize,
-    /// How often, of one, an HTTP/2 connection is closed after a request, so that clients spread over several servers.
-    #[arg(long, value_name = "CHANCE", default_value_t = 0.0)]
-    pub(crate) goaway_chance: f64,
 }
 
 #[derive(Debug, Args)]
@@ -166,7 +136,7 @@ pub(crate) struct SecureServingOptions {
     /// Default: pki in the data directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) pki_dir: Option<PathBuf>,
-    /// The certificate to serve with (PEM, with its chain), instead of one made here.
+    /// The certificate to serve with (PEM, with its chain), instead of one made here. Read again when it or its key changes.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// The key of --tls-cert-file (PEM).

@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, UdpSocket},
+    path::Path,
     sync::Arc,
 };
 
@@ -10,7 +11,9 @@ use async_trait::async_trait;
 use concord_admission::Configurations;
 use concord_apiextensions::{CustomResourceController, CustomResources, Progress};
 use concord_apis::{Release, RuntimeConfig};
-use concord_controllers::{Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation};
+use concord_controllers::{
+    ClusterAuthentication, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation,
+};
 use concord_endpoints::Apis;
 use concord_openapi::OpenApi;
 use concord_registry::{Admission, Registry, Resources};
@@ -18,11 +21,13 @@ use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
 use concord_serviceaccounts::OpenId;
 use concord_store::Store;
+use tokio::sync::watch;
 
 use crate::{
     access::Access,
     cli::{ApiOptions, ServeOptions},
-    service_accounts::ServiceAccounts,
+    reload::Reloader,
+    service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
 };
 
@@ -111,6 +116,16 @@ impl Parts {
         Arc::new(Served { apis: self.apis.clone(), openapi, openid: self.openid.clone() })
     }
 
+    /// Has the keys of service accounts read again when their files change.
+    pub(crate) fn reload_keys(
+        &self,
+        options: &ServiceAccountOptions,
+        pki_dir: &Path,
+        reloader: &mut Reloader,
+    ) {
+        self.accounts.reload(options, pki_dir, self.openid.clone(), reloader);
+    }
+
     /// Every path that the index of the server lists.
     pub(crate) fn paths(&self) -> Arc<dyn Fn() -> Vec<String> + Send + Sync> {
         let apis = self.apis.clone();
@@ -126,6 +141,7 @@ impl Parts {
         &self,
         secure_port: u16,
         shared_store: bool,
+        trust: watch::Receiver<ClusterAuthentication>,
     ) -> anyhow::Result<Controllers> {
         let config = concord_controllers::Config {
             advertise_address: self.advertise_address,
@@ -133,6 +149,7 @@ impl Parts {
             service_cluster_ip_range: self.range.clone(),
             shared_store,
             service_accounts: Some(self.accounts.controllers()),
+            authentication: Some(trust),
         };
         let controllers = Controllers::start(self.registry.clone(), self.apis.clone(), config)?;
         let customs = (self.registry.clone(), self.customs.clone(), self.apis.clone());

@@ -4,6 +4,8 @@
 //! server together, `store.rs` runs the store tools.
 
 mod access;
+mod audit;
+mod authentication;
 mod cli;
 mod compose;
 mod config_file;
@@ -13,7 +15,9 @@ mod engine;
 mod host;
 mod kubeconfig;
 mod logging;
+mod overload;
 mod progress;
+mod reload;
 mod serve;
 mod service_accounts;
 mod store;

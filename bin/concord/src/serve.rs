@@ -16,8 +16,7 @@ use concord_apiextensions::{CustomResources, DefinitionsView};
 use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
 use concord_replica::{Replica, View};
 use concord_server::{
-    Authentication, ClientAuthorities, Coalesced, Config, HealthCheck, HealthChecks, Metrics, RequestLimits,
-    Server, Shutdown, TokenAuthenticator, TokenFile, Unhealthy, check_fn,
+    Coalesced, Config, HealthCheck, HealthChecks, Identity, Metrics, Server, Shutdown, Unhealthy, check_fn,
 };
 use concord_store::Store;
 use rustls::sign::CertifiedKey;
@@ -28,11 +27,15 @@ use tokio::{
 
 use crate::{
     access::Access,
-    cli::{AuthenticationOptions, SecureServingOptions, ServeOptions},
+    audit::AuditLog,
+    authentication::Clients,
+    cli::{SecureServingOptions, ServeOptions},
     compose::{Ground, Parts},
     emulation,
     engine::{Engine, key_prefix},
-    host, kubeconfig, logging, say,
+    host, kubeconfig, logging,
+    reload::Reloader,
+    say,
     service_accounts::ServiceAccounts,
     version,
 };
@@ -60,10 +63,17 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let served = definitions.progress();
     let admission = AdmissionView::new(&key_prefix(&options.etcd));
     let configurations = admission.configurations();
-    let views: Vec<Box<dyn View>> = vec![Box::new(rules), Box::new(definitions), Box::new(admission)];
-    let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), views));
     let metrics = Arc::new(Metrics::default());
-    let mut authentication = authentication(&options.authentication, client_ca)?;
+    let mut views: Vec<Box<dyn View>> = vec![Box::new(rules), Box::new(definitions), Box::new(admission)];
+    let flow_control = options.requests.flow_control(&key_prefix(&options.etcd), &metrics);
+    let flow_control = flow_control.map(|(control, view)| {
+        views.push(Box::new(view));
+        control
+    });
+    let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), views));
+    let mut reloader = Reloader::default();
+    let Clients { mut authentication, trust } =
+        Clients::new(&options.authentication, client_ca, &mut reloader)?;
     let tokens = authentication.tokens.clone();
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
@@ -71,14 +81,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let ground =
         Ground { store: engine.store(), replica: replica.clone(), definitions: served, configurations };
     let parts = Parts::new(&options, release, &access, ground, metrics.clone(), accounts)?;
+    let audit_log = options.audit.open(&metrics)?;
     let config = Config {
         authentication,
+        auditing: audit_log.as_ref().map(AuditLog::auditing),
         authorizer: access.authorizer.clone(),
-        requests: RequestLimits {
-            timeout: options.requests.request_timeout,
-            max_in_flight: options.requests.max_requests_inflight,
-            max_mutating_in_flight: options.requests.max_mutating_requests_inflight,
-        },
+        requests: options.requests.limits(),
+        flow_control,
         goaway_chance: options.requests.goaway_chance,
         metrics,
         apis: parts.handler(),
@@ -93,8 +102,12 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             .with(access.check()),
         ..Config::new(identity, version::info(release))
     };
+    reload_identity(&options.serving, &config.identity, &mut reloader);
+    parts.reload_keys(&options.service_accounts, &pki_dir, &mut reloader);
     let server = config.complete()?.listen().await?;
-    let controllers = Arc::new(parts.controllers(server.local_addr().port(), engine.is_shared()).await?);
+    let port = server.local_addr().port();
+    let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
+    let _reloading = reloader.start();
     let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;
     let kubeconfig = data_dir.join(kubeconfig::FILE);
@@ -106,34 +119,11 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         controllers.shutdown().await;
         replica.shutdown().await;
         engine.close().await;
+        // Last: until here something may be written down.
+        drop(audit_log);
     })
     .await;
     Ok(())
-}
-
-/// Who is let in: the administrator of this PKI, those of the operator's authority, and who has a token.
-fn authentication(
-    options: &AuthenticationOptions,
-    mut authorities: String,
-) -> anyhow::Result<Authentication> {
-    let read =
-        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
-    if let Some(file) = &options.client_ca_file {
-        authorities.push('\n');
-        authorities.push_str(&read(file)?);
-    }
-    let client_ca = ClientAuthorities::from_pem(authorities.as_bytes()).context("--client-ca-file")?;
-    let mut tokens: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
-    if let Some(file) = &options.token_auth_file {
-        let text = read(file)?;
-        tokens.push(Arc::new(TokenFile::parse(&text, &file.to_string_lossy())?));
-    }
-    Ok(Authentication {
-        client_ca: Some(Arc::new(client_ca)),
-        tokens,
-        others: Vec::new(),
-        forbid_anonymous: !options.anonymous_auth,
-    })
 }
 
 /// Runs `server`, then `close`. A second signal ends the process at once.
@@ -192,6 +182,19 @@ fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<
         tracing::info!(directory = %directory.display(), "Issued a new serving certificate.");
     }
     Ok(Pki { identity: serving.identity, admin, client_ca })
+}
+
+/// Serves with what the files of the operator hold, whenever they change.
+fn reload_identity(options: &SecureServingOptions, identity: &Arc<Identity>, reloader: &mut Reloader) {
+    if let (Some(certificate), Some(key)) =
+        (options.tls_cert_file.clone(), options.tls_private_key_file.clone())
+    {
+        let (identity, files) = (identity.clone(), vec![certificate.clone(), key.clone()]);
+        reloader.watch("--tls-cert-file", files, move || {
+            identity.replace(load_identity(&certificate, &key)?);
+            Ok(())
+        });
+    }
 }
 
 /// The checks by upstream's names, which monitoring looks for: `etcd` is the store, whichever it is.

@@ -20,17 +20,17 @@ use concord_serviceaccounts::{
     TokenGenerator, TokenRequests, TokenReviews, VerificationKeys,
 };
 
-use crate::duration;
+use crate::{duration, reload::Reloader};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Service accounts")]
 pub(crate) struct ServiceAccountOptions {
     /// The private key that signs the tokens of service accounts (PEM, RSA or ECDSA). Default: sa.key among the
-    /// certificates, which is made if missing.
+    /// certificates, which is made if missing. Read again when it changes.
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
     /// Keys that verify such tokens (PEM: public keys, private keys or certificates); can be given several times. Default:
-    /// the key that signs.
+    /// the key that signs. Read again when they change.
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     pub(crate) service_account_key_file: Vec<PathBuf>,
     /// Who signs tokens. Of several the first is the one of new tokens, and all are accepted.
@@ -174,6 +174,34 @@ impl ServiceAccounts {
     /// Tells all of them what there is.
     pub(crate) fn connect(&self, resources: &dyn Resources, registry: &Arc<Registry>) -> anyhow::Result<()> {
         Ok(self.objects.connect(resources, registry)?)
+    }
+
+    /// Has the keys read again when their files change: those that verify first, so that no token is made that nobody
+    /// accepts.
+    pub(crate) fn reload(
+        &self,
+        options: &ServiceAccountOptions,
+        pki_dir: &Path,
+        openid: Option<Arc<OpenId>>,
+        reloader: &mut Reloader,
+    ) {
+        let mut files = options.service_account_key_file.clone();
+        files.extend(options.service_account_signing_key_file.clone());
+        if files.is_empty() {
+            return;
+        }
+        let (options, pki_dir) = (options.clone(), pki_dir.to_owned());
+        let (authenticator, generator) = (self.authenticator.clone(), self.generator.clone());
+        reloader.watch("--service-account-key-file", files, move || {
+            let signing = options.signing_key(&pki_dir)?;
+            let keys = options.verification_keys(&signing)?;
+            if let Some(openid) = &openid {
+                openid.replace_keys(&keys)?;
+            }
+            authenticator.replace_keys(keys);
+            generator.replace_key(signing);
+            Ok(())
+        });
     }
 
     /// What others need to check tokens themselves; `None`, and said, if the issuer is not one that they could trust.

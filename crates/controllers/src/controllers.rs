@@ -8,8 +8,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Bootstrap, Error, IpRange, ServiceAccountsConfig,
-    bootstrap::ServerAddresses,
+    Bootstrap, ClusterAuthentication, Error, IpRange, ServiceAccountsConfig,
+    bootstrap::{ClusterAuthenticationTrust, ServerAddresses},
     namespaces::NamespaceController,
     service_accounts::{Namespaces, Tokens},
 };
@@ -27,6 +27,8 @@ pub struct Config {
     pub shared_store: bool,
     /// What accounts and tokens need; without it nobody looks after them.
     pub service_accounts: Option<ServiceAccountsConfig>,
+    /// What extension API servers are told about clients; without it they are told nothing.
+    pub authentication: Option<watch::Receiver<ClusterAuthentication>>,
 }
 
 /// The tasks by which the server keeps true what it has to.
@@ -58,6 +60,9 @@ impl Controllers {
             tasks.spawn(namespaces.run(cancel.clone()));
             tasks.spawn(tokens.run(cancel.clone()));
         }
+        let trust = config.authentication.clone();
+        let trust =
+            trust.map(|own| ClusterAuthenticationTrust::new(registry.clone(), resources.clone(), own));
         let bootstrap = Bootstrap::new(registry, resources, config);
         let (done, essentials) = watch::channel(false);
         tasks.spawn(bootstrap.run(cancel.clone(), done));
@@ -68,7 +73,12 @@ impl Controllers {
             // The objects are in a namespace.
             let waited = async { ready.wait_for(|ready| *ready).await.is_ok() };
             if token.run_until_cancelled(waited).await == Some(true) {
-                addresses.run(token).await;
+                let trust = async {
+                    if let Some(trust) = trust {
+                        trust.run(token.clone()).await;
+                    }
+                };
+                futures_util::join!(addresses.run(token.clone()), trust);
             }
         });
         Ok(Self { cancel, essentials, tasks: Mutex::new(tasks) })

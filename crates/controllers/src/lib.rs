@@ -4,7 +4,8 @@
 //! namespace that is missing or being deleted, [`ServiceAllocation`] gives Services their addresses and node ports. And
 //! tasks, which [`Controllers`] owns: one empties namespaces that are being deleted, one gives the others what their pods
 //! need, one fills the Secrets that hold tokens, one puts the objects in place that every cluster has ([`Bootstrap`]), one
-//! says in `default/kubernetes` where the servers are.
+//! says in `default/kubernetes` where the servers are, one tells extension API servers whom to believe
+//! ([`ClusterAuthentication`]).
 //!
 //! What must hold at every moment is a condition of the transaction that could break it, never something that a task
 //! repairs afterwards. Tasks may run on any number of servers at once: whatever they do is decided on a state and
@@ -25,7 +26,7 @@ mod own;
 mod service_accounts;
 mod services;
 
-pub use bootstrap::Bootstrap;
+pub use bootstrap::{Bootstrap, ClusterAuthentication};
 pub use controllers::{Config, Controllers};
 pub use error::Error;
 pub use lifecycle::NamespaceLifecycle;

@@ -171,6 +171,20 @@ impl<'a> Call<'a> {
         self.parts.deadline().within(WRITE)
     }
 
+    /// Says what object was sent, if that is written down.
+    pub(crate) fn audit_sent(&self, object: &Object) {
+        if let Some(audit) = self.parts.audit() {
+            audit.request_object(object);
+        }
+    }
+
+    /// Says what is answered in a form that cannot be written down as it is.
+    fn audit_answered(&self, object: &Object) {
+        if let Some(audit) = self.parts.audit() {
+            audit.response_object(object);
+        }
+    }
+
     /// The whole body of the request.
     ///
     /// # Errors
@@ -203,6 +217,7 @@ impl<'a> Call<'a> {
     pub(crate) fn answer_object(&self, code: StatusCode, object: Object) -> Result<Response, Status> {
         let object = transform::object(self.endpoint(), &self.kind(), &self.form, self.include, object)?;
         if self.form.media_type == MediaType::Protobuf {
+            self.audit_answered(&object);
             let body = protobuf::encode(self.resource(), &object)?;
             return Ok(with_body(code, self.form.media_type.as_str(), body.into()));
         }
@@ -218,13 +233,26 @@ impl<'a> Call<'a> {
     ///
     /// 500, which would be a mistake here.
     pub(crate) fn answer_status(&self, status: &Status) -> Result<Response, Status> {
-        if self.form.media_type == MediaType::Protobuf {
+        let mut response = if self.form.media_type == MediaType::Protobuf {
             let body = protobuf::encode_status(self.resource(), status)?;
-            return Ok(with_body(StatusCode::OK, self.form.media_type.as_str(), body.into()));
+            with_body(StatusCode::OK, self.form.media_type.as_str(), body.into())
+        } else {
+            let mut out = serde_json::to_vec(status).map_err(Status::internal_error)?;
+            out.push(b'\n');
+            self.form.answer(StatusCode::OK, out)?
+        };
+        // For who writes down how requests ended.
+        response.extensions_mut().insert(Arc::new(status.clone()));
+        Ok(response)
+    }
+
+    /// Says which list is answered in protobuf, if that is written down.
+    fn audit_list(&self, items: Items, listing: Listing) -> Result<(), Status> {
+        if let Some(audit) = self.parts.audit().filter(|audit| audit.wants_response()) {
+            let bytes = ListWriter::new(self.resource(), items, listing).whole()?;
+            audit.response_bytes(&bytes);
         }
-        let mut out = serde_json::to_vec(status).map_err(Status::internal_error)?;
-        out.push(b'\n');
-        self.form.answer(StatusCode::OK, out)
+        Ok(())
     }
 
     /// An answer with a list, which is written while it is sent unless it is small.
@@ -245,6 +273,7 @@ impl<'a> Call<'a> {
         };
         if self.form.media_type == MediaType::Protobuf {
             let body = protobuf::encode_list(self.resource(), items, &listing)?;
+            self.audit_list(items, listing)?;
             return Ok(with_body(StatusCode::OK, self.form.media_type.as_str(), body.into()));
         }
         let list = ListWriter::new(self.resource(), items, listing);

@@ -16,6 +16,7 @@
 
 mod admin;
 mod authority;
+mod bundle;
 mod directory;
 mod error;
 mod files;
@@ -26,6 +27,7 @@ mod serving;
 
 pub use admin::AdminPki;
 pub use authority::{Authority, CertifiedPair};
+pub use bundle::combine_bundles;
 pub use error::Error;
 pub use kubeconfig::Kubeconfig;
 pub use names::ServingNames;

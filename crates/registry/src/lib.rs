@@ -22,6 +22,7 @@ mod gate;
 mod item;
 mod list;
 mod object;
+mod owners;
 mod registry;
 mod resource;
 mod select;
@@ -39,6 +40,7 @@ pub use gate::Gate;
 pub use item::Item;
 pub use list::{ListRequest, Listing};
 pub use object::{Metadata, Object, metadata, metadata_mut};
+pub use owners::with_owners;
 pub use registry::Registry;
 pub use resource::{
     Backing, Invocation, Protobuf, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind,

@@ -1,5 +1,7 @@
 //! Answers in the form the client wants them.
 
+use std::sync::Arc;
+
 use concord_codec::{JSON_AND_YAML, MediaType, encode_yaml, negotiate, no_transform, wants_pretty};
 use concord_meta::Status;
 use http::{
@@ -69,6 +71,8 @@ pub fn respond_status(status: &Status, accept: &Accept) -> Response {
     let code = if status.code == 0 { 200 } else { status.code };
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = with_body(code, media_type.as_str(), body.into());
+    // For who writes down how requests ended.
+    response.extensions_mut().insert(Arc::new(status.clone()));
     if let Some(seconds) = status.retry_after_seconds() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use crate::{
-    AllowedOrigins, Authenticator, Authorizer, Metrics, RequestLimits, ShutdownToken, StorageVersions,
+    AllowedOrigins, Auditing, Authenticator, Authorizer, FlowControl, Metrics, RequestLimits, ShutdownToken,
+    StorageVersions,
+    authentication::IdentityHeaders,
     filters::{
-        AuditId, Authentication, Authorization, CacheControl, Cors, Goaway, Gzip, Hsts, HttpLog,
-        Impersonation, MaxInFlight, PanicRecovery, ReceivedTimestamp, RequestDeadline, RequestInfoFilter,
-        RequestMetrics, RetryAfter, StorageVersionPrecondition, Timeout, WarningRecorder, WatchTermination,
+        Audit, AuditId, Authentication, Authorization, CacheControl, Cors, Goaway, Gzip, Hsts, HttpLog,
+        Impersonation, MaxInFlight, PanicRecovery, PriorityAndFairness, ReceivedTimestamp, RequestDeadline,
+        RequestInfoFilter, RequestMetrics, RetryAfter, StorageVersionPrecondition, Timeout, WarningRecorder,
+        WatchTermination,
     },
     http::{Chained, Handler},
 };
@@ -17,8 +20,11 @@ use crate::{
 /// What the filters are to know.
 pub(crate) struct Chain<A> {
     pub(crate) authenticator: A,
+    pub(crate) identity_headers: IdentityHeaders,
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) limits: RequestLimits,
+    pub(crate) flow_control: Option<Arc<dyn FlowControl>>,
     pub(crate) hsts: Option<HeaderValue>,
     pub(crate) allowed_origins: Option<AllowedOrigins>,
     pub(crate) goaway_chance: f64,
@@ -35,9 +41,12 @@ impl<A: Authenticator> Chain<A> {
     /// Upstream counts running requests here, to wait for them at the end. Connections do that, see
     /// `server.rs`: each knows its requests, also those whose answers are still on their way.
     pub(crate) fn build(self, routes: impl Handler) -> Arc<dyn Handler> {
-        let Self { authenticator, authorizer, metrics, draining, storage_versions, .. } = self;
-        let reads = (self.limits.max_in_flight, metrics.read_only.clone());
-        let writes = (self.limits.max_mutating_in_flight, metrics.mutating.clone());
+        let Self { authenticator, identity_headers, authorizer, auditing, metrics, draining, .. } = self;
+        let storage_versions = self.storage_versions;
+        // Where requests wait for their turn, those that have it are only counted.
+        let limit = |limit| if self.flow_control.is_some() { 0 } else { limit };
+        let reads = (limit(self.limits.max_in_flight), metrics.read_only.clone());
+        let writes = (limit(self.limits.max_mutating_in_flight), metrics.mutating.clone());
 
         let handler = routes;
         // Innermost: it needs the answer as the handler made it, with a length if it has one.
@@ -49,11 +58,20 @@ impl<A: Authenticator> Chain<A> {
             Authorization { inner: handler, authorizer: authorizer.clone(), metrics: metrics.clone() };
         // After authentication, since some users are never sent away; before authorization, which may cost.
         let handler = MaxInFlight::new(handler, reads, writes);
+        let handler = PriorityAndFairness { inner: handler, control: self.flow_control };
         // After authentication, which says who wants to be somebody else, and outside of everything that asks who the
-        // user is. Outside of it auditing is to see both users.
-        let handler = Impersonation { inner: handler, authorizer };
+        // user is.
+        let handler = Impersonation { inner: handler, authorizer, metrics: metrics.clone() };
+        // Outside of everything that refuses a user who is known, and of impersonation, so that both users are.
+        let handler = Audit { inner: handler, auditing: auditing.clone(), metrics: metrics.clone() };
         // Before everything that asks who the user is.
-        let handler = Authentication { inner: handler, authenticator, metrics: metrics.clone() };
+        let handler = Authentication {
+            inner: handler,
+            authenticator,
+            identity_headers,
+            auditing,
+            metrics: metrics.clone(),
+        };
         // Outside authentication: a browser's question whether it may ask comes without credentials.
         let handler = Cors { inner: handler, allowed: self.allowed_origins };
         // Inside the timeout, which answers without waiting for warnings; outside of all who warn.
@@ -109,8 +127,11 @@ mod tests {
             crate::Authentication { tokens: vec![Arc::new(tokens)], ..crate::Authentication::default() };
         Chain {
             authenticator: authentication.into_authenticator(),
+            identity_headers: IdentityHeaders::new(None),
             authorizer,
+            auditing: None,
             limits: RequestLimits::default(),
+            flow_control: None,
             hsts: None,
             allowed_origins: None,
             goaway_chance: 0.0,

@@ -9,17 +9,18 @@ use std::{
 };
 
 use http::HeaderValue;
-use rustls::{server::ServerConfig, sign::CertifiedKey};
+use rustls::sign::CertifiedKey;
 use tokio::net::TcpListener;
 
 use crate::{
-    AllowedOrigins, Authentication, Authorizer, Basics, HealthChecks, Metrics, PrivilegedGroups, Server,
-    ShutdownToken, StorageVersions, Unhealthy, Union, Version,
+    AllowedOrigins, Auditing, Authentication, Authorizer, Basics, FlowControl, HealthChecks, Identity,
+    Metrics, PrivilegedGroups, Server, ShutdownToken, StorageVersions, Unhealthy, Union, Version,
+    authentication::IdentityHeaders,
     chain::Chain,
     health::check_fn,
     http::Handler,
     routes::{Apis, NotFound, Routes},
-    tls,
+    tls::Tls,
 };
 
 /// Why a server could not be made.
@@ -55,7 +56,7 @@ pub struct Config {
     /// The port to listen on; 0 lets the system choose.
     pub secure_port: u16,
     /// The certificate to serve with.
-    pub identity: Arc<CertifiedKey>,
+    pub identity: Arc<Identity>,
     /// What one client, or many, may take.
     pub limits: ConnectionLimits,
     /// How the server ends.
@@ -69,8 +70,12 @@ pub struct Config {
     /// Who may do what. The default is what upstream's default roles allow everybody, and everything to the
     /// group `system:masters`.
     pub authorizer: Arc<dyn Authorizer>,
+    /// What is written down about requests; `None` for nothing.
+    pub auditing: Option<Arc<Auditing>>,
     /// How many requests run at once, and how long.
     pub requests: RequestLimits,
+    /// Who waits when there are too many. Without it those above the limits are sent away.
+    pub flow_control: Option<Arc<dyn FlowControl>>,
     /// What browsers are told.
     pub browsers: Browsers,
     /// How often, of one, an HTTP/2 connection is closed after a request, so that clients spread over several
@@ -167,14 +172,16 @@ impl Config {
         Self {
             bind_address: Ipv4Addr::UNSPECIFIED.into(),
             secure_port: 6443,
-            identity,
+            identity: Arc::new(Identity::new(identity)),
             limits: ConnectionLimits::default(),
             shutdown: Shutdown::default(),
             version,
             health: HealthChecks::new(),
             authentication: Authentication::default(),
             authorizer: Arc::new(Union(vec![Arc::new(PrivilegedGroups::default()), Arc::new(Basics)])),
+            auditing: None,
             requests: RequestLimits::default(),
+            flow_control: None,
             browsers: Browsers::default(),
             goaway_chance: 0.0,
             metrics: Arc::default(),
@@ -200,11 +207,16 @@ impl Config {
         // Last, as upstream has it: it is the one everybody waits for in the list.
         let health = self.health.with_readiness(stopping.clone().into_check());
         self.metrics.set_build_info(&self.version);
-        let tls = tls::server_config(self.identity, self.authentication.client_ca.as_deref())?;
+        let Authentication { client_ca, request_header, .. } = &self.authentication;
+        let proxies = request_header.as_ref().map(|proxies| proxies.authorities());
+        let tls = Tls::new(self.identity, client_ca.iter().chain(proxies).cloned().collect())?;
         let chain = Chain {
+            identity_headers: IdentityHeaders::new(request_header.as_deref()),
             authenticator: self.authentication.into_authenticator(),
             authorizer: self.authorizer,
+            auditing: self.auditing,
             limits: self.requests,
+            flow_control: self.flow_control,
             hsts: hsts(&self.browsers.hsts)?,
             allowed_origins: self.browsers.allowed_origins,
             goaway_chance: self.goaway_chance,
@@ -216,7 +228,7 @@ impl Config {
         let routes = Routes::new(health.endpoints(), self.version, self.metrics.clone(), apis);
         Ok(CompletedConfig {
             address: SocketAddr::new(self.bind_address, self.secure_port),
-            tls: Arc::new(tls),
+            tls,
             limits: self.limits,
             shutdown: self.shutdown,
             handler: chain.build(routes),
@@ -238,7 +250,7 @@ fn hsts(directives: &[String]) -> Result<Option<HeaderValue>, Error> {
 /// A configuration that has been checked: all it takes to listen.
 pub struct CompletedConfig {
     address: SocketAddr,
-    pub(crate) tls: Arc<ServerConfig>,
+    pub(crate) tls: Tls,
     pub(crate) limits: ConnectionLimits,
     pub(crate) shutdown: Shutdown,
     pub(crate) handler: Arc<dyn Handler>,

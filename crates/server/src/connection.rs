@@ -17,15 +17,17 @@ use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::server::TlsStream;
 use tokio_util::task::TaskTracker;
 
 use crate::{
     ConnectionHandle, ConnectionLimits, Metrics, ShutdownToken,
+    audit::PeerAddress,
     authentication::PeerCertificates,
     http::{Handler, Request, Response},
     pieces::Pieces,
     sending::Sending,
+    tls::Tls,
 };
 
 /// How much one request or answer may have waiting in a connection's buffers; also how long the header of a
@@ -38,7 +40,7 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// What all connections share.
 pub(crate) struct Connections {
-    pub(crate) tls: TlsAcceptor,
+    pub(crate) tls: Tls,
     pub(crate) handshake: Duration,
     pub(crate) first_request: Duration,
     pub(crate) protocol: Protocol,
@@ -114,7 +116,7 @@ async fn answer(handler: &dyn Handler, request: Request) -> Response {
 impl Connections {
     /// Serves one connection to its end.
     pub(crate) async fn serve(&self, stream: TcpStream) {
-        let handshake = timeout(self.handshake, self.tls.accept(stream));
+        let handshake = timeout(self.handshake, self.tls.acceptor().accept(stream));
         let handshake = tokio::select! {
             () = self.draining.begun() => return,
             handshake = handshake => handshake,
@@ -140,12 +142,16 @@ impl Connections {
     async fn serve_requests(&self, stream: TlsStream<TcpStream>) {
         let handle = ConnectionHandle::default();
         let certificates = stream.get_ref().1.peer_certificates().map(PeerCertificates::new);
+        let peer = stream.get_ref().0.peer_addr().ok().map(|address| PeerAddress(address.ip()));
         let arrived = Notify::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             arrived.notify_one();
             let handler = self.handler.clone();
             let mut request = request.map(|body| body.map_err(Into::into).boxed_unsync());
             request.extensions_mut().insert(handle.clone());
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(peer);
+            }
             if let Some(certificates) = &certificates {
                 request.extensions_mut().insert(certificates.clone());
             }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::{RequestInfo, UserInfo};
+use crate::{AuditHandle, RequestInfo, UserInfo};
 
 /// What is known about a request: implemented by requests and by their parts.
 pub trait RequestContext {
@@ -58,6 +58,11 @@ pub trait RequestContext {
     /// The connection the request came over.
     fn connection(&self) -> ConnectionHandle {
         self.request_extensions().get::<ConnectionHandle>().cloned().unwrap_or_default()
+    }
+
+    /// Where to tell what is written down about the request; `None` if nothing is.
+    fn audit(&self) -> Option<&AuditHandle> {
+        self.request_extensions().get()
     }
 
     /// When the request arrived; now if nobody took note.

@@ -13,6 +13,7 @@
 //! Start with [`Config`], then `chain.rs` for what happens to a request, then [`Server::run`].
 
 mod answer;
+mod audit;
 mod authentication;
 mod authorization;
 mod body;
@@ -21,6 +22,7 @@ mod config;
 mod connection;
 mod context;
 mod filters;
+mod flow_control;
 mod health;
 mod http;
 mod metrics;
@@ -36,9 +38,10 @@ mod tls;
 mod version;
 
 pub use answer::{Accept, respond_status};
+pub use audit::{AuditHandle, AuditSink, Auditing};
 pub use authentication::{
-    Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError,
-    TokenAuthenticator, TokenFile, TokenFileError, Unauthenticated,
+    Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError, RequestHeader,
+    RequestHeaderError, RequestHeaderNames, TokenAuthenticator, TokenFile, TokenFileError, Unauthenticated,
 };
 pub use authorization::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Basics, Decision, NonResourceRule, PrivilegedGroups,
@@ -49,10 +52,12 @@ pub use concord_meta::UserInfo;
 pub use config::{Browsers, CompletedConfig, Config, ConnectionLimits, Error, RequestLimits, Shutdown};
 pub use context::{ConnectionHandle, Deadline, RequestContext, ShutdownToken, WarningsHandle};
 pub use filters::{AllowedOrigins, StorageVersions, not_registered};
+pub use flow_control::{Admission, FlowControl, Seat};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
-pub use metrics::{Metrics, Served, StorageLatency, WatchEvents};
+pub use metrics::{FlowMetrics, Metrics, Served, StorageLatency, WatchEvents};
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
 pub use server::{Drained, Server};
+pub use tls::Identity;
 pub use version::Version;

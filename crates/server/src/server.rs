@@ -56,7 +56,7 @@ impl Server {
             stopping: config.stopping,
             permits: Arc::new(Semaphore::new(config.limits.connections)),
             connections: Arc::new(Connections {
-                tls: config.tls.into(),
+                tls: config.tls,
                 handshake: config.limits.handshake,
                 first_request: config.limits.header,
                 protocol,

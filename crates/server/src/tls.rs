@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rustls::{
     DigitallySignedStruct, DistinguishedName, SignatureScheme,
     client::danger::HandshakeSignatureValid,
@@ -13,27 +14,93 @@ use rustls::{
     },
     sign::{CertifiedKey, SingleCertAndKey},
 };
+use tokio_rustls::TlsAcceptor;
 
 use crate::ClientAuthorities;
 
-/// TLS 1.2 and 1.3; HTTP/2 for clients that offer it; client certificates asked for if any are accepted.
-pub(crate) fn server_config(
+/// The certificate to serve with. It can be replaced while the server runs; connections that are open keep the old one.
+#[derive(Debug)]
+pub struct Identity(ArcSwap<CertifiedKey>);
+
+impl Identity {
+    /// This one.
+    #[must_use]
+    pub fn new(identity: Arc<CertifiedKey>) -> Self {
+        Self(ArcSwap::new(identity))
+    }
+
+    /// Serves with another one from now on.
+    pub fn replace(&self, identity: Arc<CertifiedKey>) {
+        self.0.store(identity);
+    }
+}
+
+/// How to shake hands now, made anew when the certificate or the authorities were replaced.
+pub(crate) struct Tls {
+    identity: Arc<Identity>,
+    /// Of clients and of proxies, as far as there are any.
+    authorities: Vec<Arc<ClientAuthorities>>,
+    current: ArcSwap<Current>,
+}
+
+/// A configuration, and what it was made of.
+struct Current {
     identity: Arc<CertifiedKey>,
-    client_ca: Option<&ClientAuthorities>,
-) -> Result<ServerConfig, rustls::Error> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let algorithms = provider.signature_verification_algorithms;
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let builder = match client_ca {
-        Some(authorities) => {
-            let names = authorities.names().to_vec();
-            builder.with_client_cert_verifier(Arc::new(AskForCertificate { names, algorithms }))
+    authorities: Vec<u64>,
+    config: Arc<ServerConfig>,
+}
+
+impl Tls {
+    pub(crate) fn new(
+        identity: Arc<Identity>,
+        authorities: Vec<Arc<ClientAuthorities>>,
+    ) -> Result<Self, rustls::Error> {
+        let current = ArcSwap::from_pointee(Current::new(identity.0.load_full(), &authorities)?);
+        Ok(Self { identity, authorities, current })
+    }
+
+    /// How to shake hands with a client that comes now.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        let current = self.current.load();
+        let identity = self.identity.0.load();
+        let numbers = self.authorities.iter().map(|authorities| authorities.number());
+        if Arc::ptr_eq(&current.identity, &identity) && numbers.eq(current.authorities.iter().copied()) {
+            return current.config.clone().into();
         }
-        None => builder.with_no_client_auth(),
-    };
-    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+        match Current::new(identity.clone(), &self.authorities) {
+            Ok(new) => {
+                let config = new.config.clone();
+                self.current.store(Arc::new(new));
+                config.into()
+            }
+            Err(error) => {
+                tracing::error!(%error, "The new certificates cannot be served with; the old ones stay.");
+                current.config.clone().into()
+            }
+        }
+    }
+}
+
+impl Current {
+    /// TLS 1.2 and 1.3; HTTP/2 for clients that offer it; client certificates asked for if any are accepted.
+    fn new(
+        identity: Arc<CertifiedKey>,
+        authorities: &[Arc<ClientAuthorities>],
+    ) -> Result<Self, rustls::Error> {
+        let numbers = authorities.iter().map(|authorities| authorities.number()).collect();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let algorithms = provider.signature_verification_algorithms;
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let builder = if authorities.is_empty() {
+            builder.with_no_client_auth()
+        } else {
+            let names = authorities.iter().flat_map(|authorities| authorities.names()).collect();
+            builder.with_client_cert_verifier(Arc::new(AskForCertificate { names, algorithms }))
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.clone())));
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { identity, authorities: numbers, config: Arc::new(config) })
+    }
 }
 
 /// Asks for a certificate and takes any, as long as the client has its key. Whose it is, and whether that

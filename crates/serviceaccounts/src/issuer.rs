@@ -1,5 +1,6 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -8,16 +9,17 @@ use crate::{
     jwt,
 };
 
-/// Signs tokens, with one key and under one name.
+/// Signs tokens, with one key at a time and under one name.
 pub struct TokenGenerator {
-    key: SigningKey,
+    key: ArcSwap<SigningKey>,
     issuer: String,
 }
 
 impl fmt::Debug for TokenGenerator {
     /// Without the key.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.key.public().id();
+        let key = self.key.load();
+        let key = key.public().id();
         out.debug_struct("TokenGenerator")
             .field("issuer", &self.issuer)
             .field("key", &key)
@@ -28,7 +30,12 @@ impl fmt::Debug for TokenGenerator {
 impl TokenGenerator {
     /// Signs with this key under this name.
     pub fn new(key: SigningKey, issuer: &str) -> Self {
-        Self { key, issuer: issuer.to_owned() }
+        Self { key: ArcSwap::from_pointee(key), issuer: issuer.to_owned() }
+    }
+
+    /// Signs with another key from now on. Whoever verifies tokens has to know it before.
+    pub fn replace_key(&self, key: SigningKey) {
+        self.key.store(Arc::new(key));
     }
 
     /// The token that goes into a Secret: for the account of that name and uid, for as long as the Secret exists.
@@ -55,6 +62,6 @@ impl TokenGenerator {
 
     fn sign(&self, mut payload: Map<String, Value>, issuer: &str) -> Result<String, Error> {
         payload.insert("iss".to_owned(), issuer.into());
-        jwt::sign(&self.key, &Value::Object(payload))
+        jwt::sign(&self.key.load(), &Value::Object(payload))
     }
 }

@@ -1,3 +1,4 @@
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use concord_meta::{Reason, Status, StatusDetails};
@@ -15,6 +16,12 @@ const KEYS: &str = "/openid/v1/jwks";
 
 /// Tells others how to check tokens themselves: OpenID Connect Discovery.
 pub struct OpenId {
+    issuer: String,
+    jwks_uri: String,
+    documents: ArcSwap<Documents>,
+}
+
+struct Documents {
     configuration: Bytes,
     keys: Bytes,
 }
@@ -48,6 +55,35 @@ impl OpenId {
         if !jwks_uri.starts_with("https://") {
             return Err(Error::Discovery(format!("jwksURI requires https scheme, parsed as: {jwks_uri}")));
         }
+        let documents = ArcSwap::from_pointee(Documents::new(issuer, jwks_uri, keys)?);
+        Ok(Self { issuer: issuer.to_owned(), jwks_uri: jwks_uri.to_owned(), documents })
+    }
+
+    /// Tells of these keys from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Discovery`]; the documents are then as before.
+    pub fn replace_keys(&self, keys: &VerificationKeys) -> Result<(), Error> {
+        self.documents.store(Documents::new(&self.issuer, &self.jwks_uri, keys)?.into());
+        Ok(())
+    }
+
+    /// Whether a path is one of those it answers.
+    #[must_use]
+    pub fn answers(path: &str) -> bool {
+        [CONFIGURATION, KEYS].contains(&without_slash(path))
+    }
+
+    /// The paths, for the index of the server.
+    #[must_use]
+    pub fn paths() -> [String; 2] {
+        [CONFIGURATION, KEYS].map(str::to_owned)
+    }
+}
+
+impl Documents {
+    fn new(issuer: &str, jwks_uri: &str, keys: &VerificationKeys) -> Result<Self, Error> {
         let mut algorithms: Vec<_> = keys.all().iter().map(|key| key.algorithm().as_str()).collect();
         algorithms.sort_unstable();
         algorithms.dedup();
@@ -65,18 +101,6 @@ impl OpenId {
             configuration: encode(serde_json::to_vec(&metadata))?,
             keys: encode(serde_json::to_vec(&KeySet::new(keys.all())))?,
         })
-    }
-
-    /// Whether a path is one of those it answers.
-    #[must_use]
-    pub fn answers(path: &str) -> bool {
-        [CONFIGURATION, KEYS].contains(&without_slash(path))
-    }
-
-    /// The paths, for the index of the server.
-    #[must_use]
-    pub fn paths() -> [String; 2] {
-        [CONFIGURATION, KEYS].map(str::to_owned)
     }
 }
 
@@ -120,15 +144,16 @@ impl Handler for OpenId {
         if request.method() != Method::GET {
             return respond_status(&Status::method_not_allowed(), &Accept::of(&request));
         }
+        let documents = self.documents.load();
         let (content_type, body) = match without_slash(request.uri().path()) {
-            KEYS => ("application/jwk-set+json", &self.keys),
-            _ => ("application/json", &self.configuration),
+            KEYS => ("application/jwk-set+json", &documents.keys),
+            _ => ("application/json", &documents.configuration),
         };
         if !accepts(request.headers(), content_type) {
             return respond_status(&not_acceptable(content_type), &Accept::of(&request));
         }
         let mut response = with_body(StatusCode::OK, content_type, body.clone());
-        // The only answers of the server that anybody may keep: the keys change when it starts anew.
+        // The only answers of the server that anybody may keep: keys are known for a while before they sign.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
         response
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use concord_merge::apply::Time;
 use concord_meta::{GroupKind, GroupResource, GroupVersion, Status, field, options::ReadAt};
-use concord_registry::{Invocation, Object, ObjectName, Virtual, metadata, metadata_mut};
+use concord_registry::{Invocation, Object, ObjectName, Virtual, metadata, metadata_mut, with_owners};
 use concord_schema::Schema;
 use serde_json::{Map, Value, json};
 
@@ -177,6 +177,12 @@ impl Virtual for TokenRequests {
         check_uid(&body, &account, name)?;
         let mut request = Request::read(&body, &self.config.api_audiences);
         request.validate()?;
+        let spec = body.entry("spec").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(spec) = spec.as_object_mut() {
+            spec.insert("expirationSeconds".to_owned(), request.seconds.into());
+        }
+        let kind = GroupVersion::new("authentication.k8s.io", "v1").with_kind("TokenRequest");
+        body = with_owners(&self.schema, kind, "token", invocation.context, body);
         let bound = Box::pin(self.bind(invocation, &account, request.bound_to.as_ref())).await?;
         let max = self.config.max_expiration.and_then(|max| i64::try_from(max.as_secs()).ok());
         if let Some(max) = max.filter(|max| request.seconds > *max) {

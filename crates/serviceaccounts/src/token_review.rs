@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use concord_meta::{Status, UserInfo};
-use concord_registry::{Invocation, Object, Virtual};
+use concord_registry::{Invocation, Object, Virtual, with_owners};
 use concord_schema::Schema;
 use concord_server::{TokenAuthenticator, Unauthenticated};
 use serde_json::{Map, Value, json};
@@ -65,7 +65,9 @@ impl Virtual for TokenReviews {
         self.schema.clone()
     }
 
-    async fn create(&self, _: Invocation<'_>, mut body: Object) -> Result<Object, Status> {
+    async fn create(&self, invocation: Invocation<'_>, body: Object) -> Result<Object, Status> {
+        let kind = invocation.resource.kind();
+        let mut body = with_owners(&self.schema, kind, "", invocation.context, body);
         let spec = body.get("spec").and_then(Value::as_object);
         let member = |name: &str| spec.and_then(|spec| spec.get(name));
         let token = member("token").and_then(Value::as_str).unwrap_or_default();

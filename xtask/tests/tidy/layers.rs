@@ -31,6 +31,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     (
         "server",
         &[
+            "concord-audit",
             "concord-endpoints",
             "concord-openapi",
             "concord-pki",
@@ -47,6 +48,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-apis",
             "concord-builtins",
             "concord-controllers",
+            "concord-flowcontrol",
             "concord-rbac",
             "concord-serviceaccounts",
         ],

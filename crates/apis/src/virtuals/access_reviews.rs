@@ -8,16 +8,13 @@ use concord_meta::{
     field::{self, BadValue},
     go,
 };
-use concord_registry::{Invocation, Object, Virtual, metadata};
+use concord_registry::{Invocation, Object, Virtual, metadata, with_owners};
 use concord_schema::Schema;
 use concord_server::{Attributes, Authorizer, Decision, RequestInfo};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    managed::with_owners,
-    selectors::{FieldSelector, LabelSelector},
-};
+use super::selectors::{FieldSelector, LabelSelector};
 
 /// Whom a review asks about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +73,8 @@ impl Virtual for AccessReview {
     }
 
     async fn create(&self, invocation: Invocation<'_>, body: Object) -> Result<Object, Status> {
-        let mut review = with_owners(&self.schema, invocation, body);
+        let kind = invocation.resource.kind();
+        let mut review = with_owners(&self.schema, kind, "", invocation.context, body);
         let spec = review.get("spec").map(Spec::deserialize).transpose();
         let spec = spec.map_err(|error| Status::bad_request(error.to_string()))?.unwrap_or_default();
         let errors = self.whom.errors(&spec, &review);

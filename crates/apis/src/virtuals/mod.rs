@@ -3,7 +3,6 @@
 mod access_reviews;
 mod binding;
 mod eviction;
-mod managed;
 mod reviews;
 mod rules_review;
 mod selectors;

@@ -1,5 +1,6 @@
 //! The objects that every cluster has.
 
+mod authentication;
 mod endpoints;
 mod flowcontrol;
 mod objects;
@@ -14,8 +15,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::endpoints::ServerAddresses;
+pub use self::authentication::ClusterAuthentication;
 use self::writer::{Found, Wanted, Writer};
+pub(crate) use self::{authentication::ClusterAuthenticationTrust, endpoints::ServerAddresses};
 use crate::{Config, backoff::Backoff, own::now};
 
 /// How often the objects are looked after, as upstream does.

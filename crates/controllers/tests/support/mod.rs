@@ -212,6 +212,7 @@ pub(crate) fn config() -> Config {
         service_cluster_ip_range: range(),
         shared_store: false,
         service_accounts: None,
+        authentication: None,
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn connect(call: &Call<'_>, warnings: &mut Vec<String>) -> Resu
     let admitted =
         call.registry.admit_use(&context, used, call.object_name(), Operation::Connect, &mut options);
     let admitted = Box::pin(in_time(call.deadline(), admitted)).await;
-    keep(warnings, &context, admitted)?;
+    keep(call, warnings, &context, admitted)?;
     call.registry.get(call.storage()?, call.object_name(), ReadAt::MostRecent).await?;
     Err(Status::bad_request(*why))
 }

@@ -21,7 +21,7 @@ pub(super) async fn create(
     let options = CreateOptions::for_create(call.query())?;
     let context = call.context(&options);
     let outcome = Box::pin(in_time(call.deadline(), created(call, &context, &bytes, &options))).await;
-    keep(warnings, &context, outcome)
+    keep(call, warnings, &context, outcome)
 }
 
 async fn created(
@@ -35,6 +35,7 @@ async fn created(
     match (behaviour(call), &resource.backing) {
         (None, Backing::Stored(_)) => {
             let object = resource.decode(sent, context)?;
+            call.audit_sent(&object);
             let item = call.registry.create(context, resource, call.namespace(), object).await?;
             call.answer_item(StatusCode::CREATED, &item)
         }
@@ -56,6 +57,7 @@ async fn make(
     of: &Arc<dyn Virtual>,
     mut object: Object,
 ) -> Result<Response, Status> {
+    call.audit_sent(&object);
     place(&mut object, call.namespace())?;
     let used = (&**call.resource(), call.info.subresource.as_str());
     call.registry.admit_use(context, used, call.object_name(), Operation::Create, &mut object).await?;

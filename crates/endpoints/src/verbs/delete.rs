@@ -9,7 +9,7 @@ use concord_meta::{
 };
 use concord_protobuf::Unknown;
 use concord_registry::{DeleteOutcome, ListRequest, Object};
-use concord_server::{Body, Response};
+use concord_server::{Body, RequestContext as _, Response};
 use http::{StatusCode, header};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub(super) async fn delete(
     context.options = options.to_object();
     let deletion = call.registry.delete(&context, call.resource(), call.object_name(), &options);
     let outcome = Box::pin(in_time(call.deadline(), deletion)).await;
-    match keep(warnings, &context, outcome)? {
+    match keep(call, warnings, &context, outcome)? {
         DeleteOutcome::Gone(status) => call.answer_status(&status),
         DeleteOutcome::GoneObject(item) => call.answer_item(StatusCode::OK, &item),
         DeleteOutcome::Pending(item) => {
@@ -73,7 +73,7 @@ pub(super) async fn delete_collection(
     // However many there are: no limit but the one on the whole request.
     let deletion = call.registry.delete_collection(&context, call.resource(), request, &options);
     let outcome = Box::pin(deletion).await;
-    call.answer_list(keep(warnings, &context, outcome)?)
+    call.answer_list(keep(call, warnings, &context, outcome)?)
 }
 
 /// The options in the body or, if there is none, in the parameters.
@@ -84,10 +84,18 @@ async fn options(call: &Call<'_>, body: &mut Body) -> Result<DeleteOptions, Stat
     }
     let offer = call.resource().offer();
     let media_type = negotiate_body(call.header(header::CONTENT_TYPE), offer).map_err(refused)?;
-    if media_type == MediaType::Protobuf {
-        return checked(in_protobuf(call, &bytes)?);
+    let object = match media_type {
+        MediaType::Protobuf => in_protobuf(call, &bytes)?,
+        _ => decoded(&bytes, media_type)?.object,
+    };
+    if call.parts.audit().is_some() {
+        let mut internal = object.clone();
+        internal.insert("kind".to_owned(), "DeleteOptions".into());
+        // As upstream, whose options have no other version when they are written down.
+        internal.insert("apiVersion".to_owned(), "meta.k8s.io/__internal".into());
+        call.audit_sent(&internal);
     }
-    read(&bytes, media_type)
+    checked(object)
 }
 
 /// The members of options in protobuf, with what they say they are.
@@ -99,10 +107,6 @@ fn in_protobuf(call: &Call<'_>, bytes: &[u8]) -> Result<Object, Status> {
     object.insert("kind".to_owned(), unknown.kind.into());
     object.insert("apiVersion".to_owned(), unknown.api_version.into());
     Ok(object)
-}
-
-fn read(bytes: &[u8], media_type: MediaType) -> Result<DeleteOptions, Status> {
-    checked(decoded(bytes, media_type)?.object)
 }
 
 fn checked(object: Object) -> Result<DeleteOptions, Status> {
@@ -176,6 +180,10 @@ mod tests {
     use concord_meta::options::PropagationPolicy;
 
     use super::*;
+
+    fn read(bytes: &[u8], media_type: MediaType) -> Result<DeleteOptions, Status> {
+        checked(decoded(bytes, media_type)?.object)
+    }
 
     #[test]
     fn bodies_are_read_in_both_forms() {

@@ -13,7 +13,7 @@ use std::future::Future;
 use concord_codec::negotiate_body;
 use concord_meta::{Status, options::CreateOptions};
 use concord_registry::{Body as Sent, Context, SubresourceKind};
-use concord_server::{Body, Deadline, Response};
+use concord_server::{Body, Deadline, RequestContext as _, Response};
 use http::{HeaderValue, header};
 
 use crate::{
@@ -57,9 +57,19 @@ async fn in_time<T>(deadline: Deadline, write: impl Future<Output = Result<T, St
     }
 }
 
-/// Takes the warnings of a write along, whatever came of it.
-fn keep<T>(warnings: &mut Vec<String>, context: &Context, outcome: Result<T, Status>) -> Result<T, Status> {
+/// Takes along what a write has to say to the client and to who audits, whatever came of it.
+fn keep<T>(
+    call: &Call<'_>,
+    warnings: &mut Vec<String>,
+    context: &Context,
+    outcome: Result<T, Status>,
+) -> Result<T, Status> {
     warnings.extend(context.warning_headers());
+    if let Some(audit) = call.parts.audit() {
+        for (key, value) in context.annotations() {
+            audit.annotate(&key, &value);
+        }
+    }
     outcome
 }
 

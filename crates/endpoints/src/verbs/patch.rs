@@ -3,7 +3,7 @@
 use concord_codec::{ListOrder, PatchType, negotiate_patch};
 use concord_meta::{Status, options::PatchOptions};
 use concord_registry::{Context, Part, PatchRequest, SubresourceKind};
-use concord_server::{Body, Response};
+use concord_server::{Body, RequestContext as _, Response};
 use http::{StatusCode, header};
 
 use super::{behaviour, in_time, keep, unsupported};
@@ -19,6 +19,9 @@ pub(super) async fn patch(
 ) -> Result<Response, Status> {
     let patch_type = patch_type(call)?;
     let bytes = call.read(body).await?;
+    if let Some(audit) = call.parts.audit() {
+        audit.request_patch(&bytes);
+    }
     let options = PatchOptions::from_query(call.query(), patch_type == PatchType::Apply)?;
     let context = call.context(&options.common);
     let patch = PatchRequest {
@@ -30,7 +33,7 @@ pub(super) async fn patch(
         validation: validation(options.common.field_validation),
     };
     let outcome = Box::pin(in_time(call.deadline(), patched(call, &context, patch))).await;
-    keep(warnings, &context, outcome)
+    keep(call, warnings, &context, outcome)
 }
 
 fn patch_type(call: &Call<'_>) -> Result<PatchType, Status> {

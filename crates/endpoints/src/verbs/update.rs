@@ -17,7 +17,7 @@ pub(super) async fn update(
     let options = CreateOptions::for_update(call.query())?;
     let context = call.context(&options);
     let outcome = Box::pin(in_time(call.deadline(), updated(call, &context, &bytes, &options))).await;
-    keep(warnings, &context, outcome)
+    keep(call, warnings, &context, outcome)
 }
 
 async fn updated(
@@ -34,6 +34,7 @@ async fn updated(
         Some(SubresourceKind::Scale(scaling)) => {
             let mut scale =
                 resource.decode_as(&scaling.schema.clone().into(), &call.kind(), sent, context)?;
+            call.audit_sent(&scale);
             place_named(&mut scale, name)?;
             let scale = call.registry.update_scale(context, resource, scaling, name, scale).await?;
             return call.answer_object(StatusCode::OK, scale);
@@ -41,6 +42,7 @@ async fn updated(
         Some(SubresourceKind::Virtual(_) | SubresourceKind::Unreachable(_)) => return Err(unsupported(call)),
     };
     let mut object = resource.decode(sent, context)?;
+    call.audit_sent(&object);
     place_named(&mut object, name)?;
     let written = call.registry.update(context, resource, UpdateRequest { name, part, object }).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };

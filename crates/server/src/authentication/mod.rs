@@ -1,11 +1,14 @@
 //! Who makes a request.
 //!
 //! An [`Authenticator`] looks at a request and says who makes it, that it cannot say, or that the
-//! credentials are wrong. [`Authentication`] puts them in upstream's order: client certificates, bearer
+//! credentials are wrong. [`Authentication`] puts them in upstream's order: proxies, client certificates, bearer
 //! tokens (also those that browsers send with a WebSocket), and anonymous only for those who present nothing.
 
 mod bearer;
 mod csv;
+mod request_header;
+#[cfg(test)]
+mod signer;
 mod token_file;
 mod union;
 mod websocket;
@@ -18,6 +21,8 @@ use http::request::Parts;
 
 use crate::UserInfo;
 
+pub(crate) use request_header::{IdentityHeaders, unescape_extra_key};
+pub use request_header::{RequestHeader, RequestHeaderError, RequestHeaderNames};
 pub use token_file::{TokenFile, TokenFileError};
 pub use union::Authentication;
 pub(crate) use x509::PeerCertificates;

@@ -1,5 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -33,11 +34,11 @@ pub enum TokenFileError {
     },
 }
 
+/// By the digest of the token: how long a comparison takes then tells nothing about a token.
+type Users = HashMap<[u8; 32], Arc<UserInfo>>;
+
 /// The tokens of a file: `token,user,uid,"group1,group2"` in each line.
-pub struct TokenFile {
-    /// By digest: how long a comparison takes then tells nothing about a token.
-    users: HashMap<[u8; 32], Arc<UserInfo>>,
-}
+pub struct TokenFile(ArcSwap<Users>);
 
 fn digest_of(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
@@ -53,37 +54,51 @@ impl TokenFile {
     ///
     /// [`TokenFileError`].
     pub fn parse(text: &str, path: &str) -> Result<Self, TokenFileError> {
-        let malformed = |source| TokenFileError::Malformed { path: path.to_owned(), source };
-        let mut users = HashMap::new();
-        for (index, fields) in csv::records(text).map_err(malformed)?.into_iter().enumerate() {
-            let record = index + 1;
-            let [token, name, uid, rest @ ..] = &fields[..] else {
-                let (path, found) = (path.to_owned(), fields.len());
-                return Err(TokenFileError::TooFewColumns { path, found, record });
-            };
-            if token.is_empty() {
-                tracing::warn!(file = path, record, "A token file has an empty token.");
-                continue;
-            }
-            let groups = rest.first().map(|groups| groups.split(',').map(str::to_owned).collect());
-            let user = UserInfo {
-                name: name.clone(),
-                uid: uid.clone(),
-                groups: groups.unwrap_or_default(),
-                ..UserInfo::default()
-            };
-            if users.insert(digest_of(token), Arc::new(user.authenticated())).is_some() {
-                tracing::warn!(file = path, record, "A token file has a token twice.");
-            }
-        }
-        Ok(Self { users })
+        users(text, path).map(|users| Self(ArcSwap::from_pointee(users)))
     }
+
+    /// Replaces all tokens by those of another text. What cannot be read changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenFileError`].
+    pub fn replace(&self, text: &str, path: &str) -> Result<(), TokenFileError> {
+        self.0.store(Arc::new(users(text, path)?));
+        Ok(())
+    }
+}
+
+fn users(text: &str, path: &str) -> Result<Users, TokenFileError> {
+    let malformed = |source| TokenFileError::Malformed { path: path.to_owned(), source };
+    let mut users = HashMap::new();
+    for (index, fields) in csv::records(text).map_err(malformed)?.into_iter().enumerate() {
+        let record = index + 1;
+        let [token, name, uid, rest @ ..] = &fields[..] else {
+            let (path, found) = (path.to_owned(), fields.len());
+            return Err(TokenFileError::TooFewColumns { path, found, record });
+        };
+        if token.is_empty() {
+            tracing::warn!(file = path, record, "A token file has an empty token.");
+            continue;
+        }
+        let groups = rest.first().map(|groups| groups.split(',').map(str::to_owned).collect());
+        let user = UserInfo {
+            name: name.clone(),
+            uid: uid.clone(),
+            groups: groups.unwrap_or_default(),
+            ..UserInfo::default()
+        };
+        if users.insert(digest_of(token), Arc::new(user.authenticated())).is_some() {
+            tracing::warn!(file = path, record, "A token file has a token twice.");
+        }
+    }
+    Ok(users)
 }
 
 #[async_trait]
 impl TokenAuthenticator for TokenFile {
     async fn authenticate_token(&self, token: &str) -> Authenticated {
-        Ok(self.users.get(&digest_of(token)).cloned())
+        Ok(self.0.load().get(&digest_of(token)).cloned())
     }
 }
 
@@ -114,6 +129,19 @@ mod tests {
                 assert_eq!(user.groups, groups);
             }
         }
+    }
+
+    #[tokio::test]
+    async fn tokens_are_replaced_all_at_once_or_not_at_all() {
+        let file = TokenFile::parse("a,alice,1", "t.csv").expect("valid");
+        let name = async |token| {
+            let user = file.authenticate_token(token).await.expect("no error");
+            user.map(|user| user.name.clone())
+        };
+        assert!(file.replace("b,bob", "t.csv").is_err());
+        assert_eq!((name("a").await.as_deref(), name("b").await), (Some("alice"), None));
+        file.replace("b,bob,2", "t.csv").expect("valid");
+        assert_eq!((name("a").await, name("b").await.as_deref()), (None, Some("bob")));
     }
 
     #[test]

@@ -4,19 +4,21 @@ use async_trait::async_trait;
 use http::request::Parts;
 
 use super::{
-    Authenticated, Authenticator, ClientAuthorities, TokenAuthenticator, Unauthenticated, bearer::Bearer,
-    websocket::WebSocketBearer,
+    Authenticated, Authenticator, ClientAuthorities, RequestHeader, TokenAuthenticator, Unauthenticated,
+    bearer::Bearer, websocket::WebSocketBearer,
 };
 use crate::UserInfo;
 
 /// How a server finds out who its clients are.
 #[derive(Clone, Default)]
 pub struct Authentication {
+    /// The proxies that may say who their clients are; asked first.
+    pub request_header: Option<Arc<RequestHeader>>,
     /// Whose client certificates are accepted; without it none are asked for.
     pub client_ca: Option<Arc<ClientAuthorities>>,
     /// Who knows bearer tokens, in the order they are asked.
     pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
-    /// Who else knows clients; asked first.
+    /// Who else knows clients; asked before certificates are looked at.
     pub others: Vec<Arc<dyn Authenticator>>,
     /// Whether clients without credentials are refused rather than anonymous.
     pub forbid_anonymous: bool,
@@ -25,7 +27,8 @@ pub struct Authentication {
 impl Authentication {
     /// All of them as one, in upstream's order.
     pub(crate) fn into_authenticator(self) -> impl Authenticator {
-        let mut members = self.others;
+        let proxies = self.request_header.map(|proxies| proxies as Arc<dyn Authenticator>);
+        let mut members: Vec<_> = proxies.into_iter().chain(self.others).collect();
         if let Some(client_ca) = self.client_ca {
             members.push(client_ca);
         }

@@ -1,52 +1,10 @@
-use rcgen::{
-    BasicConstraints, CertificateParams, CustomExtension, DistinguishedName as Name, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName as Name, DnType, ExtendedKeyUsagePurpose};
+
+use super::{
+    super::signer::{Signer, name},
+    *,
 };
-
-use super::*;
 use crate::http::testing::request;
-
-/// An authority and what it signs.
-struct Signer {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-    der: CertificateDer<'static>,
-}
-
-fn name(parts: &[(DnType, &str)]) -> Name {
-    let mut name = Name::new();
-    parts.iter().for_each(|(kind, value)| name.push(kind.clone(), *value));
-    name
-}
-
-impl Signer {
-    fn new(common_name: &str, above: Option<&Self>) -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::default();
-        params.distinguished_name = name(&[(DnType::CommonName, common_name)]);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = match above {
-            Some(above) => params.signed_by(&key, &above.issuer),
-            None => params.self_signed(&key),
-        };
-        let certificate = certificate.expect("signed");
-        let (pem, der) = (certificate.pem(), certificate.der().clone());
-        Self { issuer: Issuer::new(params, key), pem, der }
-    }
-
-    fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = name(&[(DnType::CommonName, "alice")]);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        change(&mut params);
-        let certificate = params.signed_by(&KeyPair::generate().expect("a key"), &self.issuer);
-        certificate.expect("signed").der().clone()
-    }
-
-    fn authorities(&self) -> ClientAuthorities {
-        ClientAuthorities::from_pem(self.pem.as_bytes()).expect("usable")
-    }
-}
 
 async fn ask(authorities: &ClientAuthorities, chain: &[CertificateDer<'static>]) -> Authenticated {
     let mut parts = request("GET", "/").into_parts().0;
@@ -130,9 +88,30 @@ async fn a_connection_remembers_what_each_authority_said() {
     assert_eq!(peer.0.verified.lock().len(), 2);
     // Remembered or not, a certificate ends.
     let soon = SystemTime::now() - Duration::from_secs(1);
-    let user = Arc::new(UserInfo::default());
-    *peer.0.verified.lock() = vec![(ours.number, Arc::new(Ok((Some(user), soon))))];
+    let user = Ok(Some(Arc::new(UserInfo::default())));
+    let vouched = Vouched { common_name: String::new(), user, end: soon };
+    *peer.0.verified.lock() = vec![(ours.number(), Arc::new(Ok(vouched)))];
     assert!(ours.authenticate(&mut parts).await.expect_err("late").to_string().contains("expired"));
+}
+
+#[tokio::test]
+async fn authorities_can_be_replaced_under_an_open_connection() {
+    let (old, new) = (Signer::new("old", None), Signer::new("new", None));
+    let authorities = old.authorities();
+    let mut parts = request("GET", "/").into_parts().0;
+    let peer = PeerCertificates::new(&[new.sign(|_| {})]);
+    parts.extensions.insert(peer.clone());
+    assert!(authorities.authenticate(&mut parts).await.is_err());
+    let number = authorities.number();
+    assert!(authorities.replace(b"nonsense").is_err());
+    assert_eq!(authorities.number(), number, "what cannot be read changes nothing");
+    authorities.replace(new.pem.as_bytes()).expect("usable");
+    assert!(authorities.authenticate(&mut parts).await.is_ok_and(|user| user.is_some()));
+    for _ in 0..9 {
+        authorities.replace(old.pem.as_bytes()).expect("usable");
+        assert!(authorities.authenticate(&mut parts).await.is_err());
+    }
+    assert_eq!(peer.0.verified.lock().len(), REMEMBERED);
 }
 
 #[test]

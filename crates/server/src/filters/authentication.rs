@@ -1,43 +1,35 @@
+use std::{sync::Arc, time::Instant};
+
 use concord_meta::Status;
-use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
+use http::header::AUTHORIZATION;
 
 use crate::{
-    Accept, Authenticator, RequestContext as _, Unauthenticated,
+    Accept, Auditing, Authenticator, RequestContext as _, Unauthenticated,
+    authentication::IdentityHeaders,
     http::{Filter, Request, Response},
     metrics::Metrics,
     respond_status,
 };
-
-/// Headers by which a proxy that is trusted says who its client is. From anybody else they are lies.
-const REQUEST_HEADERS: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
-const REQUEST_HEADER_PREFIX: &str = "x-remote-extra-";
 
 /// Finds out who makes a request, and refuses those with wrong credentials. Handlers see the user, never
 /// the credentials.
 pub(crate) struct Authentication<H, A> {
     pub(crate) inner: H,
     pub(crate) authenticator: A,
-    pub(crate) metrics: std::sync::Arc<Metrics>,
-}
-
-fn strip_credentials(headers: &mut HeaderMap) {
-    headers.remove(AUTHORIZATION);
-    for name in REQUEST_HEADERS {
-        headers.remove(name);
-    }
-    let is_extra = |name: &&HeaderName| name.as_str().starts_with(REQUEST_HEADER_PREFIX);
-    let extra: Vec<HeaderName> = headers.keys().filter(is_extra).cloned().collect();
-    for name in extra {
-        headers.remove(name);
-    }
+    /// What only proxies may say, and nobody a second time.
+    pub(crate) identity_headers: IdentityHeaders,
+    /// Where those are written down who are refused; the others are by a filter further in, which knows who they are.
+    pub(crate) auditing: Option<Arc<Auditing>>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
     async fn call(&self, request: Request) -> Response {
         let http2 = request.version() == http::Version::HTTP_2;
         let (mut parts, body) = request.into_parts();
+        let begun = Instant::now();
         let authenticated = self.authenticator.authenticate(&mut parts).await;
-        self.metrics.authentication(&authenticated);
+        self.metrics.access().authentication(&authenticated, begun.elapsed());
         match authenticated {
             Ok(Some(user)) => {
                 // Opening streams costs an unknown client nothing, so it must not go on doing it over one
@@ -45,7 +37,8 @@ impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
                 if http2 && user.is_anonymous() {
                     parts.connection().close();
                 }
-                strip_credentials(&mut parts.headers);
+                parts.headers.remove(AUTHORIZATION);
+                self.identity_headers.strip(&mut parts.headers);
                 parts.extensions.insert(user);
                 self.inner.call(Request::from_parts(parts, body)).await
             }
@@ -57,7 +50,11 @@ impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
                 if http2 {
                     parts.connection().close();
                 }
-                respond_status(&Status::unauthorized(), &Accept::of(&parts))
+                let status = Status::unauthorized();
+                if let Some(auditing) = &self.auditing {
+                    super::audit::refused(auditing, &self.metrics, &parts, &status);
+                }
+                respond_status(&status, &Accept::of(&parts))
             }
         }
     }
@@ -65,10 +62,8 @@ impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use async_trait::async_trait;
-    use http::{HeaderValue, StatusCode};
+    use http::{HeaderName, HeaderValue, StatusCode};
 
     use super::*;
     use crate::{
@@ -98,6 +93,8 @@ mod tests {
         let filter = Authentication {
             inner: Tells,
             authenticator: options.into_authenticator(),
+            identity_headers: IdentityHeaders::new(None),
+            auditing: None,
             metrics: Arc::new(Metrics::new()),
         };
         let connection = ConnectionHandle::default();

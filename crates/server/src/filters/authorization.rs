@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use concord_meta::{RequestAttributes, Status};
 use http::{HeaderValue, header::X_CONTENT_TYPE_OPTIONS};
@@ -21,8 +21,19 @@ impl<H: Filter> Filter for Authorization<H> {
     async fn call(&self, request: Request) -> Response {
         let (user, info) = (request.user(), request.info());
         let attributes = Attributes { user: &user, request: &info };
-        let decision = self.authorizer.authorize(&attributes).await;
-        self.metrics.authorization(&decision);
+        let begun = Instant::now();
+        let decision = match request.audit() {
+            None => self.authorizer.authorize(&attributes).await,
+            // Who writes down what happens writes down why.
+            Some(audit) => {
+                let (decision, reason) = self.authorizer.explain(&attributes).await;
+                let word = if decision.is_allowed() { "allow" } else { "forbid" };
+                audit.annotate("authorization.k8s.io/decision", word);
+                audit.annotate("authorization.k8s.io/reason", &reason);
+                decision
+            }
+        };
+        self.metrics.access().authorization(&decision, begun.elapsed());
         match decision {
             Decision::Allow => self.inner.call(request).await,
             Decision::Deny(reason) | Decision::NoOpinion(reason) => {

@@ -59,7 +59,7 @@ impl<H: Filter> Filter for MaxInFlight<H> {
     }
 }
 
-fn too_many_requests() -> Response {
+pub(super) fn too_many_requests() -> Response {
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response

@@ -1,6 +1,7 @@
 //! The filters of the handler chain, one module each. What order they stand in, and why, is said in
 //! `chain.rs`.
 
+mod audit;
 mod audit_id;
 mod authentication;
 mod authorization;
@@ -15,6 +16,7 @@ mod impersonation;
 mod max_in_flight;
 mod metrics;
 mod panic_recovery;
+mod priority_and_fairness;
 mod received;
 mod request_info;
 mod retry_after;
@@ -23,6 +25,7 @@ mod timeout;
 mod warnings;
 mod watch_termination;
 
+pub(crate) use audit::Audit;
 pub(crate) use audit_id::AuditId;
 pub(crate) use authentication::Authentication;
 pub(crate) use authorization::Authorization;
@@ -38,6 +41,7 @@ pub(crate) use impersonation::Impersonation;
 pub(crate) use max_in_flight::MaxInFlight;
 pub(crate) use metrics::RequestMetrics;
 pub(crate) use panic_recovery::PanicRecovery;
+pub(crate) use priority_and_fairness::PriorityAndFairness;
 pub(crate) use received::ReceivedTimestamp;
 pub(crate) use request_info::RequestInfoFilter;
 pub(crate) use retry_after::RetryAfter;

@@ -31,7 +31,7 @@ impl<H: Filter> Filter for PanicRecovery<H> {
 }
 
 /// What `panic!` was given.
-fn message(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&'static str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("of unknown kind")
 }

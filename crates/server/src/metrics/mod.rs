@@ -3,6 +3,9 @@
 //! A label's value must never be a client's to choose, or every client could fill the server's memory.
 //! Names of resources therefore become labels only when a handler says, with [`Served`], that it knows them.
 
+mod access;
+mod audit;
+mod flow_control;
 mod in_flight;
 mod process;
 mod requests;
@@ -19,11 +22,14 @@ use prometheus::{
 };
 
 use crate::{
-    Decision, Version,
-    authentication::Authenticated,
+    Version,
     http::{Response, text, with_body},
 };
 
+pub(crate) use access::AccessMetrics;
+pub(crate) use audit::AuditMetrics;
+use flow_control::FlowControlMetrics;
+pub use flow_control::FlowMetrics;
 pub(crate) use in_flight::InFlight;
 use process::Process;
 pub(crate) use requests::RequestLabels;
@@ -46,13 +52,14 @@ pub struct Metrics {
     pub(crate) read_only: Arc<InFlight>,
     pub(crate) mutating: Arc<InFlight>,
     in_flight: IntGaugeVec,
-    authentications: IntCounterVec,
-    authorizations: IntCounterVec,
+    access: AccessMetrics,
     pub(crate) tls_handshake_errors: IntCounter,
     watch_events: IntCounterVec,
     watch_event_sizes: HistogramVec,
     build_info: IntGaugeVec,
     features: IntGaugeVec,
+    audit: AuditMetrics,
+    flow_control: FlowControlMetrics,
     storage: Storage,
     process: Process,
     hooks: Mutex<Vec<ScrapeHook>>,
@@ -123,18 +130,7 @@ impl Metrics {
                 "The most requests that ran at once within the last second.",
                 &["request_kind"],
             ),
-            authentications: counters(
-                of,
-                "authentication_attempts",
-                "Requests by whether their credentials were accepted.",
-                &["result"],
-            ),
-            authorizations: counters(
-                of,
-                "authorization_attempts_total",
-                "Requests by what the authorizers decided.",
-                &["result"],
-            ),
+            access: AccessMetrics::new(of),
             tls_handshake_errors: registered(of, tls_errors),
             watch_events: counters(of, "apiserver_watch_events_total", "Events sent to watches.", &RESOURCE),
             watch_event_sizes: histograms(
@@ -156,6 +152,8 @@ impl Metrics {
                 "Whether a feature is on.",
                 &["name", "stage"],
             ),
+            audit: AuditMetrics::new(of),
+            flow_control: FlowControlMetrics::new(of),
             storage: Storage::new(of),
             process: Process::new(of),
             hooks: Mutex::default(),
@@ -219,6 +217,26 @@ impl Metrics {
         }
     }
 
+    /// How many audit events a backend could not write so far: `apiserver_audit_error_total`.
+    pub fn set_audit_lost(&self, plugin: &str, total: u64) {
+        self.audit.lost(plugin, total);
+    }
+
+    /// Where to count the requests of a FlowSchema in a priority level: `apiserver_flowcontrol_*`.
+    #[must_use]
+    pub fn flow(&self, priority_level: &str, flow_schema: &str) -> FlowMetrics {
+        self.flow_control.flow(priority_level, flow_schema)
+    }
+
+    /// The seats that are a priority level's own.
+    pub fn set_nominal_seats(&self, priority_level: &str, seats: u32) {
+        self.flow_control.nominal(priority_level, seats);
+    }
+
+    pub(crate) fn audit(&self) -> &AuditMetrics {
+        &self.audit
+    }
+
     pub(crate) fn requests(&self) -> &Requests {
         &self.requests
     }
@@ -227,22 +245,8 @@ impl Metrics {
         self.long_running.with_label_values(&labels.values())
     }
 
-    pub(crate) fn authentication(&self, authenticated: &Authenticated) {
-        let result = match authenticated {
-            Ok(Some(_)) => "success",
-            Ok(None) => "failure",
-            Err(_) => "error",
-        };
-        self.authentications.with_label_values(&[result]).inc();
-    }
-
-    pub(crate) fn authorization(&self, decision: &Decision) {
-        let result = match decision {
-            Decision::Allow => "allowed",
-            Decision::Deny(_) => "denied",
-            Decision::NoOpinion(_) => "no-opinion",
-        };
-        self.authorizations.with_label_values(&[result]).inc();
+    pub(crate) fn access(&self) -> &AccessMetrics {
+        &self.access
     }
 
     /// The answer to `GET /metrics`.
@@ -301,8 +305,10 @@ mod tests {
         let pods = GroupResource::new("", "pods");
         metrics.storage_latency("get", &pods).observe(std::time::Duration::from_millis(30));
         metrics.watch_events("", "v1", "pods").sent(2000);
-        metrics.authentication(&Ok(None));
-        metrics.authorization(&Decision::Allow);
+        let time = std::time::Duration::from_millis(1);
+        metrics.access().authentication(&Ok(None), time);
+        metrics.access().authorization(&crate::Decision::Allow, time);
+        metrics.access().impersonation(Some("impersonate:user-info"), time);
         let running = metrics.read_only.begin();
         let text = scraped(&metrics).await;
         for expected in [
@@ -319,7 +325,10 @@ mod tests {
             "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 1\n",
             "apiserver_current_inflight_requests{request_kind=\"mutating\"} 0\n",
             "authentication_attempts{result=\"failure\"} 1\n",
+            "authentication_duration_seconds_count{result=\"failure\"} 1\n",
             "authorization_attempts_total{result=\"allowed\"} 1\n",
+            "authorization_duration_seconds_count{result=\"allowed\"} 1\n",
+            "apiserver_impersonation_attempts_total{decision=\"allowed\",mode=\"user-info\"} 1\n",
             "apiserver_tls_handshake_errors_total 0\n",
             "process_start_time_seconds ",
         ] {

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use concord_meta::{UserInfo, go::quote};
 use concord_registry::ObjectName;
@@ -32,8 +33,14 @@ const BAD_SIGNATURE: &str = "go-jose/go-jose: error in cryptographic primitive";
 /// Knows the tokens of service accounts.
 pub struct ServiceAccountAuthenticator {
     config: Arc<Config>,
-    keys: VerificationKeys,
+    trusted: ArcSwap<Trusted>,
     objects: Arc<Objects>,
+}
+
+/// The keys, and the tokens that they verified. Both go together: what a key verified is worth nothing once the key is
+/// gone.
+struct Trusted {
+    keys: VerificationKeys,
     cache: Cache,
 }
 
@@ -55,7 +62,13 @@ pub(crate) struct Known {
 impl ServiceAccountAuthenticator {
     /// Accepts what these keys signed, about these objects.
     pub fn new(config: Arc<Config>, keys: VerificationKeys, objects: Arc<Objects>) -> Self {
-        Self { config, keys, objects, cache: Cache::new() }
+        let trusted = ArcSwap::from_pointee(Trusted { keys, cache: Cache::new() });
+        Self { config, trusted, objects }
+    }
+
+    /// Accepts only what these keys signed, from now on.
+    pub fn replace_keys(&self, keys: VerificationKeys) {
+        self.trusted.store(Arc::new(Trusted { keys, cache: Cache::new() }));
     }
 
     /// Whose token it is, for somebody who is one of these audiences. `None` if it is not the token of a service account
@@ -65,12 +78,13 @@ impl ServiceAccountAuthenticator {
         token: &str,
         audiences: &[String],
     ) -> Result<Option<Known>, Unauthenticated> {
-        let digest = self.cache.digest(token);
-        let verified = match self.cache.get(&digest) {
+        let trusted = self.trusted.load_full();
+        let digest = trusted.cache.digest(token);
+        let verified = match trusted.cache.get(&digest) {
             Some(verified) => verified,
             None => {
-                let Some(verified) = self.verify(token)? else { return Ok(None) };
-                self.cache.insert(digest, verified)
+                let Some(verified) = self.verify(&trusted.keys, token)? else { return Ok(None) };
+                trusted.cache.insert(digest, verified)
             }
         };
         let audiences = self.audiences(&verified.claims, audiences)?;
@@ -79,7 +93,7 @@ impl ServiceAccountAuthenticator {
     }
 
     /// What the token says, if one of the keys signed it.
-    fn verify(&self, token: &str) -> Result<Option<Verified>, Unauthenticated> {
+    fn verify(&self, keys: &VerificationKeys, token: &str) -> Result<Option<Verified>, Unauthenticated> {
         let Some(unverified) = Unverified::parse(token) else { return Ok(None) };
         let issuer = unverified.issuer();
         let own = self.config.issuers.iter().any(|own| own == issuer);
@@ -89,7 +103,7 @@ impl ServiceAccountAuthenticator {
             return Ok(None);
         }
         let refuse = |why: &str| Unauthenticated(why.to_owned());
-        let candidates = self.keys.candidates(unverified.key_id());
+        let candidates = keys.candidates(unverified.key_id());
         if candidates.is_empty() {
             return Err(refuse("invalid signature, no keys found"));
         }

@@ -247,3 +247,16 @@ async fn every_issuer_is_accepted_and_the_first_signs() {
         assert!(world.who(&token).await.expect("good").is_some(), "{token}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_ends_with_its_key() {
+    let world = World::new().await;
+    let uid = world.account("sa").await;
+    let [of_p256, of_rsa] = [P256, RSA].map(|key| sign(key, ISSUER, &claims(), &bound(&uid)));
+    assert!(world.who(&of_p256).await.expect("good").is_some(), "and remembered");
+    let mut keys = VerificationKeys::default();
+    keys.add(signing_key(RSA).public().clone());
+    world.authenticator.replace_keys(keys);
+    assert_eq!(world.who(&of_p256).await.expect_err("gone"), "invalid signature, no keys found");
+    assert!(world.who(&of_rsa).await.expect("good").is_some());
+}

@@ -20,14 +20,14 @@ fn openid(issuer: &str, jwks_uri: Option<&str>) -> Result<OpenId, Error> {
 fn the_documents_are_upstreams() {
     let openid = openid("https://issuer", None).expect("good");
     assert_eq!(
-        openid.configuration,
+        openid.documents.load().configuration,
         concat!(
             r#"{"issuer":"https://issuer","jwks_uri":"https://192.0.2.1:6443/openid/v1/jwks","#,
             r#""response_types_supported":["id_token"],"subject_types_supported":["public"],"#,
             r#""id_token_signing_alg_values_supported":["ES256","RS256"]}"#
         )
     );
-    let keys = String::from_utf8(openid.keys.to_vec()).expect("text");
+    let keys = String::from_utf8(openid.documents.load().keys.to_vec()).expect("text");
     let rsa = concat!(
         r#"{"keys":[{"use":"sig","kty":"RSA","kid":"vOn07wAm5s3sgQO6pVJRzuy6sEjgr6Wnj4uMwlp3gEo","#,
         r#""alg":"RS256","n":""#
@@ -53,7 +53,17 @@ fn issuers_that_nobody_could_trust_are_not_published() {
         assert!(error.starts_with(complaint), "{error}");
     }
     let elsewhere = openid("https://issuer", Some("https://keys/jwks")).expect("good");
-    assert!(String::from_utf8_lossy(&elsewhere.configuration).contains(r#""jwks_uri":"https://keys/jwks""#));
+    assert!(
+        String::from_utf8_lossy(&elsewhere.documents.load().configuration)
+            .contains(r#""jwks_uri":"https://keys/jwks""#)
+    );
+}
+
+#[test]
+fn keys_can_be_replaced() {
+    let openid = openid("https://issuer", None).expect("good");
+    openid.replace_keys(&VerificationKeys::default()).expect("good");
+    assert_eq!(openid.documents.load().keys, r#"{"keys":[]}"#);
 }
 
 #[tokio::test]

@@ -3,13 +3,13 @@
 mod mode;
 mod wanted;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use http::{HeaderValue, header::X_CONTENT_TYPE_OPTIONS};
 
 use self::mode::impersonated;
 use crate::{
-    Accept, Attributes, Authorizer, RequestContext as _,
+    Accept, Attributes, Authorizer, Metrics, RequestContext as _,
     http::{Filter, Request, Response},
     respond_status,
 };
@@ -19,6 +19,7 @@ use crate::{
 pub(crate) struct Impersonation<H> {
     pub(crate) inner: H,
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl<H: Filter> Filter for Impersonation<H> {
@@ -30,8 +31,15 @@ impl<H: Filter> Filter for Impersonation<H> {
         };
         let (user, info) = (request.user(), request.info());
         let attributes = Attributes { user: &user, request: &info };
-        match impersonated(self.authorizer.as_ref(), &attributes, &wanted).await {
-            Ok(somebody) => {
+        let begun = Instant::now();
+        let impersonated = impersonated(self.authorizer.as_ref(), &attributes, &wanted).await;
+        let constraint = impersonated.as_ref().ok().map(|(_, constraint)| constraint.as_str());
+        self.metrics.access().impersonation(constraint, begun.elapsed());
+        match impersonated {
+            Ok((somebody, constraint)) => {
+                if let Some(audit) = request.audit() {
+                    audit.impersonated(&somebody, &constraint);
+                }
                 tracing::debug!(user = user.name, as = somebody.name, uri = %request.uri(), "Impersonating.");
                 request.extensions_mut().insert(Arc::new(somebody));
                 self.inner.call(request).await

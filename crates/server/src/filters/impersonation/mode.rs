@@ -29,7 +29,7 @@ const CONSTRAINED: [(&str, Applies); 4] = [
     ("user-info", |_, wanted| node_name(&wanted.name).is_none() && service_account(&wanted.name).is_none()),
 ];
 
-/// The user that the request is made as.
+/// The user that the request is made as, and the verb that allows only some things as that user, or nothing.
 ///
 /// # Errors
 ///
@@ -38,19 +38,20 @@ pub(super) async fn impersonated(
     authorizer: &dyn Authorizer,
     attributes: &Attributes<'_>,
     wanted: &UserInfo,
-) -> Result<UserInfo, Status> {
+) -> Result<(UserInfo, String), Status> {
     let mut refused = None;
     for (mode, applies) in CONSTRAINED {
         if !applies(attributes.user, wanted) {
             continue;
         }
         match constrained(authorizer, attributes, wanted, mode).await {
-            Ok(user) => return Ok(user),
+            Ok(user) => return Ok((user, format!("impersonate:{mode}"))),
             Err(status) => drop(refused.get_or_insert(status)),
         }
     }
     let old = Check { authorizer, user: attributes.user, verb: "impersonate".to_owned(), mode: None };
-    old.all(wanted).await.map_err(|status| refused.unwrap_or(status))
+    let user = old.all(wanted).await.map_err(|status| refused.unwrap_or(status))?;
+    Ok((user, String::new()))
 }
 
 async fn constrained(

@@ -47,7 +47,7 @@ impl Handler for Tells {
 }
 
 async fn ask(allowed: &'static [&'static str], headers: &[(&'static str, &'static str)]) -> (u16, String) {
-    let filter = Impersonation { inner: Tells, authorizer: Arc::new(Only(allowed)) };
+    let filter = Impersonation { inner: Tells, authorizer: Arc::new(Only(allowed)), metrics: Arc::default() };
     let mut request = request("GET", "/api/v1/namespaces/a/pods/b");
     let node = ("authentication.kubernetes.io/node-name".to_owned(), vec!["n1".to_owned()]);
     let user = UserInfo {

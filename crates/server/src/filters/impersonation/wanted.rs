@@ -1,6 +1,7 @@
 use concord_meta::{Status, UserInfo, go};
 use http::{HeaderMap, HeaderName};
-use percent_encoding::percent_decode_str;
+
+use crate::authentication::unescape_extra_key;
 
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";
@@ -14,7 +15,7 @@ pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<UserInfo>, Status> 
     wanted.groups = headers.get_all(GROUP).iter().map(text).collect();
     for (name, value) in headers.iter() {
         if let Some(key) = name.as_str().strip_prefix(EXTRA_PREFIX) {
-            wanted.extra.entry(unescape(key)).or_default().push(text(value));
+            wanted.extra.entry(unescape_extra_key(key)).or_default().push(text(value));
         }
     }
     if wanted.name.is_empty() {
@@ -42,15 +43,6 @@ fn strip(headers: &mut HeaderMap) {
 
 fn text(value: &http::HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
-}
-
-/// The key as it was before it became part of a header's name; as it stands if it was never escaped.
-fn unescape(key: &str) -> String {
-    let digits = |after: &str| after.bytes().take(2).filter(u8::is_ascii_hexdigit).count();
-    if key.split('%').skip(1).any(|after| digits(after) < 2) {
-        return key.to_owned();
-    }
-    percent_decode_str(key).decode_utf8_lossy().into_owned()
 }
 
 /// Upstream prints its own structure here.

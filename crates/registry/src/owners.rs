@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use concord_merge::apply::{ConvertError, FieldManager, ResetFields, Versions};
-use concord_registry::{Invocation, Object};
+use concord_meta::GroupVersionKind;
 use concord_schema::{Place, Schema};
 use serde_json::Value;
+
+use crate::{Context, Object};
 
 /// A kind in the only version it has here.
 struct OneVersion<'a> {
@@ -33,13 +35,23 @@ impl Versions for OneVersion<'_> {
     }
 }
 
-/// The object with the record of who wrote its fields.
-pub(super) fn with_owners(schema: &Arc<Schema>, invocation: Invocation<'_>, object: Object) -> Object {
-    let kind = invocation.resource.kind();
+/// The object of this kind with the record of who wrote its fields, for kinds that are never stored. `subresource` is what
+/// it was sent to, or empty.
+#[must_use]
+pub fn with_owners(
+    schema: &Arc<Schema>,
+    kind: GroupVersionKind,
+    subresource: &str,
+    context: &Context,
+    object: Object,
+) -> Object {
     let versions = OneVersion { schema, kind: kind.kind.clone(), version: kind.group_version().to_string() };
-    let manager =
-        FieldManager { kind, subresource: String::new(), versions, reset_fields: ResetFields::none() };
-    let context = invocation.context;
+    let manager = FieldManager {
+        kind,
+        subresource: subresource.to_owned(),
+        versions,
+        reset_fields: ResetFields::none(),
+    };
     match manager.update(None, Value::Object(object), &context.manager, context.now) {
         Value::Object(object) => object,
         _ => Object::new(),

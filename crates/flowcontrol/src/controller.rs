@@ -1,0 +1,301 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use concord_server::{Admission, Attributes, Deadline, FlowControl, FlowMetrics, Metrics, Seat};
+use http::HeaderValue;
+use parking_lot::Mutex;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    Begun, Distinguisher, FlowSchema, Level, LevelId, Place, PriorityLevel, Queuing, Rejected, Scheduler,
+};
+
+/// What a server can do at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many requests run at once.
+    pub seats: u32,
+    /// How long one waits at most: a quarter of the time it has, as upstream.
+    pub wait: Duration,
+}
+
+/// Decides which requests run, by the FlowSchemas and PriorityLevelConfigurations that there are.
+pub struct FlowController {
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    shared: Arc<Shared>,
+    flows: ArcSwap<Vec<Arc<Flow>>>,
+    /// The levels by name. Locked while they are changed; before the scheduler, if both are.
+    known: Mutex<BTreeMap<String, LevelId>>,
+}
+
+struct Shared {
+    scheduler: Mutex<Scheduler<oneshot::Sender<()>>>,
+}
+
+impl Shared {
+    /// Lets those run whom the scheduler woke. Who has gone meanwhile finishes by itself, see [`Waiting`].
+    fn wake(woken: Vec<oneshot::Sender<()>>) {
+        for waker in woken {
+            // A receiver that is gone gives the seat back when it is dropped.
+            waker.send(()).ok();
+        }
+    }
+}
+
+/// A FlowSchema and its level.
+struct Flow {
+    schema: FlowSchema,
+    /// `None` for one whose requests never wait.
+    level: Option<LevelId>,
+    schema_uid: HeaderValue,
+    level_uid: HeaderValue,
+    metrics: FlowMetrics,
+}
+
+impl Flow {
+    /// What tells this request's flow from others of the level.
+    fn hash(&self, request: &Attributes<'_>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.schema.name.hash(&mut hasher);
+        match self.schema.distinguisher {
+            Distinguisher::None => {}
+            Distinguisher::ByUser => request.user.name.hash(&mut hasher),
+            Distinguisher::ByNamespace => request.request.namespace.hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+}
+
+/// The objects that are always there, for as long as they are not stored: what matches nothing else is limited, and
+/// nothing matches what is exempt.
+fn mandatory() -> [PriorityLevel; 2] {
+    let exempt = PriorityLevel { name: "exempt".to_owned(), exempt: true, ..PriorityLevel::default() };
+    let catch_all = PriorityLevel { name: "catch-all".to_owned(), shares: 5, ..PriorityLevel::default() };
+    [exempt, catch_all]
+}
+
+fn catch_all() -> FlowSchema {
+    let name = || "catch-all".to_owned();
+    FlowSchema { name: name(), level: name(), precedence: 10_000, ..FlowSchema::default() }
+}
+
+impl FlowController {
+    /// Until it is told of objects, all requests share all seats.
+    #[must_use]
+    pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Self {
+        let scheduler = Mutex::new(Scheduler::new(limits.seats));
+        let controller = Self {
+            limits,
+            metrics,
+            shared: Arc::new(Shared { scheduler }),
+            flows: ArcSwap::default(),
+            known: Mutex::default(),
+        };
+        controller.configure([], []);
+        controller
+    }
+
+    /// Decides by these objects from now on. Requests that wait keep their places.
+    pub fn configure(
+        &self,
+        levels: impl IntoIterator<Item = PriorityLevel>,
+        schemas: impl IntoIterator<Item = FlowSchema>,
+    ) {
+        let mandatory = mandatory().into_iter().chain(levels);
+        let levels: BTreeMap<String, PriorityLevel> =
+            mandatory.map(|level| (level.name.clone(), level)).collect();
+        let ids = self.change_levels(&levels);
+        let mut schemas: Vec<FlowSchema> =
+            schemas.into_iter().filter(|schema| levels.contains_key(&schema.level)).collect();
+        schemas.sort_by(|one, other| (one.precedence, &one.name).cmp(&(other.precedence, &other.name)));
+        // What matches no other is one of these, whoever it is of.
+        let last = schemas.iter().position(|schema| schema.name == "catch-all");
+        let last = last.map_or_else(catch_all, |index| schemas.remove(index));
+        schemas.push(last);
+        let uid = |text: &str| HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""));
+        let flow = |schema: FlowSchema| Flow {
+            level: ids.get(&schema.level).copied(),
+            schema_uid: uid(&schema.uid),
+            level_uid: uid(levels.get(&schema.level).map_or("", |level| &level.uid)),
+            metrics: self.metrics.flow(&schema.level, &schema.name),
+            schema,
+        };
+        self.flows.store(Arc::new(schemas.into_iter().map(flow).map(Arc::new).collect()));
+    }
+
+    /// Tells the scheduler of the levels; gives those that are limited.
+    fn change_levels(&self, levels: &BTreeMap<String, PriorityLevel>) -> BTreeMap<String, LevelId> {
+        let shares: u64 = levels.values().map(|level| u64::from(level.shares)).sum();
+        let mut known = self.known.lock();
+        let mut woken = Vec::new();
+        let mut ids = BTreeMap::new();
+        let mut scheduler = self.shared.scheduler.lock();
+        for (name, level) in levels.iter().filter(|(_, level)| !level.exempt) {
+            let limits = limits(level, shares, self.limits.seats);
+            self.metrics.set_nominal_seats(name, limits.nominal);
+            let id = match known.get(name) {
+                Some(id) => {
+                    woken.extend(scheduler.change(*id, limits));
+                    *id
+                }
+                None => scheduler.add(limits),
+            };
+            known.insert(name.clone(), id);
+            ids.insert(name.clone(), id);
+        }
+        let gone: BTreeSet<LevelId> =
+            known.values().filter(|id| !ids.values().any(|one| one == *id)).copied().collect();
+        for id in gone {
+            // Who waits there runs: there is nothing left to wait for.
+            let nothing =
+                Level { nominal: 0, reserved: 0, most: 0, queues: 0, hand_size: 1, queue_length: 0 };
+            woken.extend(scheduler.change(id, nothing));
+        }
+        drop(scheduler);
+        Shared::wake(woken);
+        ids
+    }
+
+    /// A seat in a level; `None` for who is sent away.
+    async fn take(
+        &self,
+        level: LevelId,
+        flow: &Arc<Flow>,
+        request: &Attributes<'_>,
+        deadline: Deadline,
+    ) -> Option<Seat> {
+        let mut turn = None;
+        let begun = self.shared.scheduler.lock().begin(level, flow.hash(request), || {
+            let (waker, receiver) = oneshot::channel();
+            turn = Some(receiver);
+            waker
+        });
+        let (place, turn) = match (begun, turn) {
+            (Begun::Runs(place), _) => return Some(self.seat(place, flow, Duration::ZERO)),
+            (Begun::Rejected(reason), _) => {
+                flow.metrics.rejected(reason.as_str(), Duration::ZERO);
+                return None;
+            }
+            (Begun::Waits(place), turn) => (place, turn.expect("who waits has a waker")),
+        };
+        let waiting = Waiting::new(&self.shared, place, flow);
+        let begun = Instant::now();
+        let until = deadline.within(self.limits.wait).moment().unwrap_or(begun + self.limits.wait);
+        match timeout_at(until, turn).await {
+            Ok(Ok(())) => Some(self.seat(waiting.run(), flow, begun.elapsed())),
+            _ => {
+                drop(waiting);
+                flow.metrics.rejected(Rejected::TimeOut.as_str(), begun.elapsed());
+                None
+            }
+        }
+    }
+
+    fn seat(&self, place: Place, flow: &Arc<Flow>, waited: Duration) -> Seat {
+        flow.metrics.started(waited);
+        let (shared, flow) = (self.shared.clone(), flow.clone());
+        Seat::new(Running { shared, place, begun: Instant::now(), flow })
+    }
+}
+
+/// How a level is limited, of a server with so many seats.
+fn limits(level: &PriorityLevel, shares: u64, seats: u32) -> Level {
+    let part = (u64::from(seats) * u64::from(level.shares)).div_ceil(shares.max(1));
+    let nominal = u32::try_from(part).unwrap_or(u32::MAX);
+    // Rounded as upstream rounds.
+    let percent =
+        |percent: u32| ((u64::from(nominal) * u64::from(percent) + 50) / 100).try_into().unwrap_or(u32::MAX);
+    let queuing = level.queuing.unwrap_or(Queuing { queues: 0, hand_size: 1, queue_length_limit: 0 });
+    let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Level {
+        nominal,
+        reserved: nominal.saturating_sub(percent(level.lendable_percent)),
+        most: level
+            .borrowing_limit_percent
+            .map_or(seats, |limit| nominal.saturating_add(percent(limit)))
+            .max(1),
+        queues: size(queuing.queues),
+        hand_size: size(queuing.hand_size),
+        queue_length: size(queuing.queue_length_limit),
+    }
+}
+
+/// A place in a queue. Dropped, it is given up; if its turn had come, the seat is.
+struct Waiting {
+    shared: Arc<Shared>,
+    place: Option<Place>,
+    flow: Arc<Flow>,
+}
+
+impl Waiting {
+    fn new(shared: &Arc<Shared>, place: Place, flow: &Arc<Flow>) -> Self {
+        flow.metrics.waits();
+        Self { shared: shared.clone(), place: Some(place), flow: flow.clone() }
+    }
+
+    /// Its turn has come.
+    fn run(mut self) -> Place {
+        self.place.take().expect("only this and drop take it")
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.flow.metrics.waited();
+        if let Some(place) = self.place.take() {
+            let mut scheduler = self.shared.scheduler.lock();
+            let woken = match scheduler.cancel(place) {
+                true => Vec::new(),
+                false => scheduler.finish(place, Duration::ZERO),
+            };
+            drop(scheduler);
+            Shared::wake(woken);
+        }
+    }
+}
+
+/// A request that runs.
+struct Running {
+    shared: Arc<Shared>,
+    place: Place,
+    begun: Instant,
+    flow: Arc<Flow>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.flow.metrics.finished();
+        let woken = self.shared.scheduler.lock().finish(self.place, self.begun.elapsed());
+        Shared::wake(woken);
+    }
+}
+
+#[async_trait]
+impl FlowControl for FlowController {
+    async fn admit(&self, request: &Attributes<'_>, deadline: Deadline) -> Admission {
+        let flows = self.flows.load_full();
+        let matching = flows.iter().find(|flow| flow.schema.matches(request));
+        let flow = matching.or(flows.last()).expect("there is always one that catches all");
+        let seat = match flow.level {
+            Some(level) => self.take(level, flow, request, deadline).await,
+            None => {
+                flow.metrics.exempt();
+                Some(Seat::unlimited())
+            }
+        };
+        Admission { flow_schema: flow.schema_uid.clone(), priority_level: flow.level_uid.clone(), seat }
+    }
+}
+
+#[cfg(test)]
+mod tests;
