@@ -15,13 +15,12 @@ pub fn short(answer: &Answer, variables: &Variables) -> String {
     if answer.code == 0 {
         return "closed".to_owned();
     }
-    let mut lines = vec![answer.code.to_string()];
-    let warnings = answer.headers.iter().filter(|(name, _)| name == "warning");
-    let warnings: Vec<String> = warnings.map(|(_, value)| format!("warning: {value}")).collect();
+    let mut code = answer.code.to_string();
+    let mut lines = Vec::new();
     match status(answer) {
         Some(status) => {
             if let Some(reason) = status["reason"].as_str() {
-                lines[0] = format!("{} {reason}", answer.code);
+                code = format!("{code} {reason}");
             }
             lines.push(one_line(status["message"].as_str().unwrap_or_default()));
             let details = &status["details"];
@@ -35,9 +34,16 @@ pub fn short(answer: &Answer, variables: &Variables) -> String {
         }
         None => {}
     }
-    lines.extend(warnings);
     lines.retain(|line| !line.is_empty());
-    mask::text(&collapse(&lines.join("\n")), variables)
+    let masked = |line: &str| mask::text(&collapse(line), variables);
+    let told = lines.iter().map(|line| masked(line));
+    let warnings = answer.headers.iter().filter(|(name, _)| name == "warning").map(|(_, value)| {
+        let (number, text) = value.split_once(' ').unwrap_or(("", value));
+        format!("warning: {number} {}", masked(text))
+    });
+    // Codes are what they are, also when a revision is the same number.
+    let all: Vec<String> = std::iter::once(code).chain(told).chain(warnings).collect();
+    all.join("\n")
 }
 
 /// A character that comes very often in a row is written once, as tables write it.
@@ -84,6 +90,12 @@ mod tests {
         assert_eq!(answer(200, "{}"), "200\nwarning: 299 - \"w\"");
         assert_eq!(answer(404, "404 page not found\n"), "404\n404 page not found\nwarning: 299 - \"w\"");
         assert_eq!(answer(0, ""), "closed");
+        let mut variables = Variables::default();
+        variables.set("rv", "201");
+        variables.set("other", "299");
+        let headers = vec![("warning".to_owned(), "299 - \"at 201\"".to_owned())];
+        let created = Answer { code: 201, headers, body: "{}".into(), interim: Vec::new() };
+        assert_eq!(short(&created, &variables), "201\nwarning: 299 - \"at <rv>\"");
         assert_eq!(collapse(&format!("aab{}c", "x".repeat(41))), "aab<repeat 41 x>c");
     }
 }
