@@ -92,6 +92,10 @@ pub(crate) struct ApiOptions {
     /// counts most, then what names its version.
     #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
     pub(crate) runtime_config: Vec<String>,
+    /// Features to turn on or off, separated by commas: EnvFiles=false, AllAlpha=true. Upstream's names; those that the
+    /// release does not have are refused.
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
+    pub(crate) feature_gates: Vec<String>,
     /// The addresses that Services get.
     #[arg(long, value_name = "CIDR", default_value = "10.0.0.0/24")]
     pub(crate) service_cluster_ip_range: String,

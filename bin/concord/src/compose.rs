@@ -16,6 +16,11 @@ use concord_controllers::{
 };
 use concord_endpoints::Apis;
 use concord_openapi::OpenApi;
+use concord_plugins::{
+    CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
+    DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, Objects, PersistentVolumeClaimResize,
+    Priority, RuntimeClass, TaintNodesByCondition,
+};
 use concord_registry::{Admission, Registry, Resources};
 use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
@@ -26,6 +31,7 @@ use tokio::sync::watch;
 use crate::{
     access::Access,
     cli::{ApiOptions, ServeOptions},
+    emulation::Emulation,
     reload::Reloader,
     service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
@@ -57,7 +63,7 @@ impl Parts {
     /// The APIs of a release that the options ask for, on this store.
     pub(crate) fn new(
         options: &ServeOptions,
-        release: Release,
+        emulation: &Emulation,
         access: &Access,
         ground: Ground,
         metrics: Arc<Metrics>,
@@ -69,8 +75,9 @@ impl Parts {
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
         let prefix = crate::engine::key_prefix(&options.etcd);
         let set = concord_apis::api_set(&concord_apis::Settings {
-            release,
+            release: emulation.release,
             runtime_config: RuntimeConfig::parse(&options.apis.runtime_config).context("--runtime-config")?,
+            features: emulation.features.clone(),
             prefix: prefix.clone(),
             event_ttl: options.apis.event_ttl,
             authorizer: access.authorizer.clone(),
@@ -82,12 +89,29 @@ impl Parts {
         let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
         let asked =
             webhooks::admission(resolver, &configurations, &replica, access.authorizer.clone(), &prefix);
-        let pods = accounts.admission();
-        let admission: Vec<Arc<dyn Admission>> = vec![
-            // First, as upstream's: where there is no namespace, nothing else about an object matters.
-            Arc::new(NamespaceLifecycle::new(&set)?),
-            pods.clone(),
-            Arc::new(asked.mutating_webhooks(vec![pods])),
+        let objects = |group: &str, plural: &'static str| Objects::new(&replica, &set, group, plural);
+        let authorizer = &access.authorizer;
+        // What may change objects, in upstream's order; all of it is asked again after a webhook that changed one.
+        let changing: Vec<Arc<dyn Admission>> = vec![
+            Arc::new(LimitRanger::new(objects("", "limitranges")?)),
+            accounts.admission(),
+            Arc::new(TaintNodesByCondition),
+            Arc::new(Priority::new(objects("scheduling.k8s.io", "priorityclasses")?)),
+            Arc::new(DefaultTolerationSeconds),
+            Arc::new(DefaultStorageClass::new(objects("storage.k8s.io", "storageclasses")?)),
+            Arc::new(RuntimeClass::new(objects("node.k8s.io", "runtimeclasses")?)),
+            Arc::new(DefaultIngressClass::new(objects("networking.k8s.io", "ingressclasses")?)),
+        ];
+        let webhooks = asked.mutating_webhooks(changing.clone());
+        // First: where there is no namespace, nothing else about an object matters.
+        let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle::new(&set)?)];
+        admission.extend(changing);
+        let others: [Arc<dyn Admission>; 10] = [
+            Arc::new(PersistentVolumeClaimResize::new(objects("storage.k8s.io", "storageclasses")?)),
+            Arc::new(CertificateApproval::new(authorizer.clone())),
+            Arc::new(CertificateSigning::new(authorizer.clone())),
+            Arc::new(CertificateSubjectRestriction),
+            Arc::new(webhooks),
             Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
             customs.clone(),
             // After all that changes objects.
@@ -95,6 +119,7 @@ impl Parts {
             Arc::new(asked.validating_policies()),
             Arc::new(asked.validating_webhooks()),
         ];
+        admission.extend(others);
         let store = access.store(store, &replica, asked.prefixes());
         let registry = Arc::new(Registry::new(store, replica, admission));
         accounts.connect(&set, &registry)?;
@@ -106,6 +131,7 @@ impl Parts {
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
+        let release = emulation.release;
         Ok(Self { apis, registry, customs, release, accounts, range, advertise_address, openid })
     }
 

@@ -1,17 +1,36 @@
 //! The release of Kubernetes that a server is: the newest, or one that it emulates.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, bail};
-use concord_apis::Release;
+use concord_apis::{FeatureGates, Release};
+
+use crate::cli::ApiOptions;
 
 /// The component of upstream's that this program takes the place of. The flag may name it.
 const COMPONENT: &str = "kube";
+
+/// What a server is to be.
+pub(crate) struct Emulation {
+    pub(crate) release: Release,
+    pub(crate) features: Arc<FeatureGates>,
+}
+
+impl Emulation {
+    /// What `--emulated-version` and `--feature-gates` ask for.
+    pub(crate) fn new(options: &ApiOptions) -> anyhow::Result<Self> {
+        let release = emulated(&options.emulated_version).context("--emulated-version")?;
+        let features = FeatureGates::parse(release, min_compatibility(release), &options.feature_gates);
+        Ok(Self { release, features: Arc::new(features.context("--feature-gates")?) })
+    }
+}
 
 /// The release that `--emulated-version` asks for: `1.33`, or `kube=1.33`.
 ///
 /// # Errors
 ///
 /// As upstream refuses it: not a release, another component, or one that this program cannot emulate.
-pub(crate) fn emulated(values: &[String]) -> anyhow::Result<Release> {
+fn emulated(values: &[String]) -> anyhow::Result<Release> {
     let mut asked: Option<Release> = None;
     for value in values.iter().map(|value| value.trim()).filter(|value| !value.is_empty()) {
         let (component, version) = value.split_once('=').unwrap_or((COMPONENT, value));

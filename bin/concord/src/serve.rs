@@ -31,7 +31,7 @@ use crate::{
     authentication::Clients,
     cli::{SecureServingOptions, ServeOptions},
     compose::{Ground, Parts},
-    emulation,
+    emulation::Emulation,
     engine::{Engine, key_prefix},
     host, kubeconfig, logging,
     reload::Reloader,
@@ -51,7 +51,7 @@ pub(crate) fn run(options: ServeOptions) -> anyhow::Result<()> {
 }
 
 async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Result<()> {
-    let release = emulation::emulated(&options.apis.emulated_version).context("--emulated-version")?;
+    let emulation = Emulation::new(&options.apis)?;
     let data_dir = host::data_dir(&options.data)?;
     host::make_private(&data_dir)?;
     // The store comes first: its lock keeps a second server away from the certificates, too.
@@ -80,7 +80,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     authentication.tokens.push(accounts.authenticator());
     let ground =
         Ground { store: engine.store(), replica: replica.clone(), definitions: served, configurations };
-    let parts = Parts::new(&options, release, &access, ground, metrics.clone(), accounts)?;
+    let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
     let audit_log = options.audit.open(&metrics)?;
     let config = Config {
         authentication,
@@ -100,7 +100,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         },
         health: health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone())
             .with(access.check()),
-        ..Config::new(identity, version::info(release))
+        ..Config::new(identity, version::info(emulation.release))
     };
     reload_identity(&options.serving, &config.identity, &mut reloader);
     parts.reload_keys(&options.service_accounts, &pki_dir, &mut reloader);

@@ -7,7 +7,8 @@ use std::{
 };
 
 use concord_builtins::{
-    Catalog, GroupFacts, Release, ResourceFacts, SubresourceFacts, VersionFacts, protobuf, schema,
+    Catalog, FeatureGates, GroupFacts, Release, ResourceFacts, SubresourceFacts, VersionFacts, protobuf,
+    schema_in,
 };
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};
 use concord_meta::{GroupResource, GroupVersion, GroupVersionKind};
@@ -29,6 +30,8 @@ pub struct Settings {
     pub release: Release,
     /// Which of them are served.
     pub runtime_config: RuntimeConfig,
+    /// Which features they have.
+    pub features: Arc<FeatureGates>,
     /// What all keys begin with, with a slash at the end.
     pub prefix: String,
     /// How long events are kept.
@@ -44,6 +47,7 @@ impl Default for Settings {
         Self {
             release: Release::LATEST,
             runtime_config: RuntimeConfig::default(),
+            features: Arc::new(FeatureGates::of(Release::LATEST)),
             prefix: "/registry/".to_owned(),
             event_ttl: Duration::from_secs(3600),
             authorizer: Arc::new(AlwaysDeny),
@@ -117,7 +121,7 @@ impl Assembly<'_> {
         let backing = match facts.storage {
             Some(storage) => Backing::Stored(self.storages.get(&(facts.group, storage.key))?.clone()),
             None => {
-                let schema = schema(facts.group, facts.version, facts.kind)?;
+                let schema = self.schema(facts.group, facts.version, facts.kind)?;
                 Backing::Virtual(virtuals::of(facts.kind, schema, &self.needs))
             }
         };
@@ -133,9 +137,9 @@ impl Assembly<'_> {
 
     fn subresource(&self, facts: &SubresourceFacts) -> Option<Subresource> {
         let behaviour = match facts.name {
-            "scale" => SubresourceKind::Scale(scaling()?),
+            "scale" => SubresourceKind::Scale(self.scaling()?),
             "binding" | "eviction" | "token" => {
-                let schema = schema(facts.group, facts.version, facts.kind)?;
+                let schema = self.schema(facts.group, facts.version, facts.kind)?;
                 SubresourceKind::Virtual(virtuals::of(facts.kind, schema, &self.needs))
             }
             "attach" | "exec" | "log" | "portforward" | "proxy" => {
@@ -173,20 +177,20 @@ impl Assembly<'_> {
         let first = versions.first()?;
         let stored = first.storage?;
         // Upstream stores a few kinds in versions that no release serves any more; here they are stored as served.
-        let (group, version) = match schema(stored.group, stored.version, first.kind) {
+        let (group, version) = match self.schema(stored.group, stored.version, first.kind) {
             Some(_) => (stored.group, stored.version),
             None => (first.group, first.version),
         };
-        let stored_schema = schema(group, version, first.kind)?;
+        let stored_schema = self.schema(group, version, first.kind)?;
         let version = GroupVersion::new(group, version);
-        let mut schemas = schemas(all)?;
+        let mut schemas = self.schemas(all)?;
         schemas.insert(version.to_string(), stored_schema.clone());
         let names: Vec<String> = schemas.keys().cloned().collect();
         // Selectors name the fields of the stored version.
         let of_stored =
             versions.iter().find(|facts| facts.group == group && facts.version == version.version);
         let facts = of_stored.unwrap_or(first);
-        let strategy = BuiltinStrategy::new(facts, &stored_schema, &names, self.settings.event_ttl);
+        let strategy = BuiltinStrategy::new(facts, &stored_schema, &names, self.settings);
         Some(Storage {
             resource: GroupResource::new(facts.group, facts.plural),
             kind: facts.kind.to_owned(),
@@ -197,36 +201,42 @@ impl Assembly<'_> {
             strategy: Arc::new(strategy),
             converter: Arc::new(BuiltinConverter { schemas }),
             // As for upstream, who owns fields of an object in another group is forgotten.
-            forms: self::schemas(versions)?
+            forms: self
+                .schemas(versions)?
                 .into_iter()
                 .map(|(version, schema)| (version, schema.into()))
                 .collect(),
             formed_since: 0,
         })
     }
-}
 
-/// The fields of a kind in each of its versions, by `apiVersion`.
-fn schemas(versions: &[&ResourceFacts]) -> Option<BTreeMap<String, Arc<Schema>>> {
-    let schema = |facts: &&ResourceFacts| schema(facts.group, facts.version, facts.kind);
-    versions.iter().map(|facts| Some((facts.api_version(), schema(facts)?))).collect()
+    /// The fields that a kind has in the release.
+    fn schema(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
+        schema_in(self.settings.release, group, version, kind)
+    }
+
+    /// The fields of a kind in each of its versions, by `apiVersion`.
+    fn schemas(&self, versions: &[&ResourceFacts]) -> Option<BTreeMap<String, Arc<Schema>>> {
+        let schema = |facts: &&ResourceFacts| self.schema(facts.group, facts.version, facts.kind);
+        versions.iter().map(|facts| Some((facts.api_version(), schema(facts)?))).collect()
+    }
+
+    /// Where the built-in kinds that can be scaled keep their replicas: all in the same places.
+    fn scaling(&self) -> Option<Scaling> {
+        let path = |names: [&str; 2]| names.map(ToOwned::to_owned).to_vec();
+        Some(Scaling {
+            spec_replicas: path(["spec", "replicas"]),
+            status_replicas: path(["status", "replicas"]),
+            selector: Some(path(["spec", "selector"])),
+            schema: self.schema("autoscaling", "v1", "Scale")?,
+        })
+    }
 }
 
 fn verbs(names: &[&str]) -> Vec<Verb> {
     let mut verbs: Vec<Verb> = names.iter().filter_map(|name| Verb::parse(name)).collect();
     verbs.sort();
     verbs
-}
-
-/// Where the built-in kinds that can be scaled keep their replicas: all in the same places.
-fn scaling() -> Option<Scaling> {
-    let path = |names: [&str; 2]| names.map(ToOwned::to_owned).to_vec();
-    Some(Scaling {
-        spec_replicas: path(["spec", "replicas"]),
-        status_replicas: path(["status", "replicas"]),
-        selector: Some(path(["spec", "selector"])),
-        schema: schema("autoscaling", "v1", "Scale")?,
-    })
 }
 
 #[cfg(test)]

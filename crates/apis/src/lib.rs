@@ -9,12 +9,13 @@
 
 mod assembly;
 mod conversion;
+mod gated;
 mod kinds;
 mod runtime_config;
 mod strategy;
 mod virtuals;
 
 pub use assembly::{Settings, api_set};
-pub use concord_builtins::Release;
+pub use concord_builtins::{FeatureGates, Release};
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
 pub use virtuals::Virtuals;

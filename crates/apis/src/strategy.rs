@@ -1,7 +1,12 @@
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use concord_builtins::{
-    NameRule as Rule, Propagation, ResourceFacts, SelectableField, StatusOnCreate, StrategyFacts,
+    FeatureGates, NameRule as Rule, Propagation, ResourceFacts, SelectableField, StatusOnCreate,
+    StrategyFacts,
 };
 use concord_defaults::Defaults;
 use concord_merge::{
@@ -19,7 +24,11 @@ use concord_schema::Schema;
 use concord_validation::Validator;
 use serde_json::Value;
 
-use crate::kinds::{Hooks, hooks};
+use crate::{
+    Settings,
+    gated::Gated,
+    kinds::{Hooks, hooks},
+};
 
 /// How a built-in kind behaves: mostly facts, and a few hooks.
 pub(crate) struct BuiltinStrategy {
@@ -36,6 +45,11 @@ pub(crate) struct BuiltinStrategy {
     defaults: Vec<(String, Defaults)>,
     validator: Option<Validator>,
     hooks: Hooks,
+    /// The fields as they are stored, and the features that there are: what [`Gated`] is made from when the first object
+    /// is written.
+    stored: Arc<Schema>,
+    features: Arc<FeatureGates>,
+    gated: OnceLock<Gated>,
 }
 
 /// What one door leaves as it is.
@@ -46,9 +60,11 @@ struct Reset {
 
 impl Reset {
     fn new(facts: &ResourceFacts, subresource: Option<&str>, versions: &[String]) -> Self {
-        let paths: Vec<Vec<&str>> =
-            facts.reset_fields(subresource).into_iter().map(|path| path.split('.').collect()).collect();
-        let set: FieldSet = paths.iter().map(|path| Path::of_fields(path.iter().copied())).collect();
+        let named = facts.reset_fields(subresource);
+        let names = |path: &&'static str| -> Vec<&'static str> { path.split('.').collect() };
+        let paths = named.iter().filter(|path| !path.starts_with('~')).map(names).collect();
+        let owned_by_nobody = named.iter().map(|path| path.trim_start_matches('~'));
+        let set: FieldSet = owned_by_nobody.map(|path| Path::of_fields(path.split('.'))).collect();
         let fields = versions
             .iter()
             .fold(ResetFields::none(), |fields, version| fields.excluding(version.as_str(), set.clone()));
@@ -87,9 +103,9 @@ impl BuiltinStrategy {
     /// The strategy of a resource that is stored with this schema; `versions` are all its API versions.
     pub(crate) fn new(
         facts: &ResourceFacts,
-        stored: &Schema,
+        stored: &Arc<Schema>,
         versions: &[String],
-        event_ttl: Duration,
+        settings: &Settings,
     ) -> Self {
         let strategy = facts.strategy.clone();
         let mut known: Vec<&str> = strategy.fields.iter().map(|field| field.label).collect();
@@ -101,7 +117,7 @@ impl BuiltinStrategy {
         }
         Self {
             new_status: new_status(facts, stored),
-            time_to_live: strategy.ttl.map(|_| event_ttl),
+            time_to_live: strategy.ttl.map(|_| settings.event_ttl),
             main: Reset::new(facts, None, versions),
             status: Reset::new(facts, Some("status"), versions),
             approval: Reset::new(facts, Some("approval"), versions),
@@ -112,6 +128,9 @@ impl BuiltinStrategy {
                 .collect(),
             validator: concord_validation::of(facts.group, facts.kind),
             hooks: hooks(facts.group, facts.plural),
+            stored: stored.clone(),
+            features: settings.features.clone(),
+            gated: OnceLock::new(),
             facts: strategy,
         }
     }
@@ -132,6 +151,10 @@ impl BuiltinStrategy {
         if let Some(defaults) = self.defaults(version) {
             defaults.apply(object);
         }
+    }
+
+    fn drop_gated(&self, new: &mut Object, old: Option<&Object>) {
+        self.gated.get_or_init(|| Gated::new(&self.stored, &self.features)).drop(new, old);
     }
 
     fn reset(&self, part: Part<'_>) -> Option<&Reset> {
@@ -173,10 +196,29 @@ fn new_status(facts: &ResourceFacts, stored: &Schema) -> Option<Value> {
     }
 }
 
-/// Everything but metadata and status: a change there is a new generation.
-fn desired(object: &Object) -> impl Iterator<Item = (&String, &Value)> {
+/// Whether something differs outside of metadata and status: that is a new generation. As for upstream, an empty list
+/// is no other than none.
+fn is_changed(new: &Object, old: &Object) -> bool {
     let other = ["metadata", "status", "kind", "apiVersion"];
-    object.iter().filter(move |(name, _)| !other.contains(&name.as_str()))
+    let names = new.keys().chain(old.keys().filter(|name| !new.contains_key(*name)));
+    let mut desired = names.filter(|name| !other.contains(&name.as_str()));
+    desired.any(|name| differ(new.get(name), old.get(name)))
+}
+
+fn differ(one: Option<&Value>, other: Option<&Value>) -> bool {
+    match (one, other) {
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            one.iter().any(|(name, value)| differ(Some(value), other.get(name)))
+                || other.iter().any(|(name, value)| !one.contains_key(name) && differ(None, Some(value)))
+        }
+        (Some(Value::Array(one)), Some(Value::Array(other))) => {
+            one.len() != other.len()
+                || one.iter().zip(other).any(|(one, other)| differ(Some(one), Some(other)))
+        }
+        (None | Some(Value::Null), Some(Value::Array(list)))
+        | (Some(Value::Array(list)), None | Some(Value::Null)) => !list.is_empty(),
+        (one, other) => one != other,
+    }
 }
 
 impl Strategy for BuiltinStrategy {
@@ -201,13 +243,14 @@ impl Strategy for BuiltinStrategy {
         if let Some(status) = &self.new_status {
             object.insert("status".to_owned(), status.clone());
         }
-        match self.facts.generation {
-            true => drop(metadata_mut(object).insert("generation".to_owned(), 1.into())),
-            false => drop(metadata_mut(object).remove("generation")),
+        // Kinds whose changes nobody counts keep what a client says, as upstream's do.
+        if self.facts.generation {
+            metadata_mut(object).insert("generation".to_owned(), 1.into());
         }
         if let Some(create) = self.hooks.create {
             create(context, object);
         }
+        self.drop_gated(object, None);
         self.default_stored(object);
     }
 
@@ -218,8 +261,9 @@ impl Strategy for BuiltinStrategy {
         if let Some(update) = self.hooks.update {
             update(context, part, new, old);
         }
+        self.drop_gated(new, Some(old));
         self.default_stored(new);
-        if self.facts.generation && desired(new).ne(desired(old)) {
+        if self.facts.generation && is_changed(new, old) {
             let next = metadata(old).generation().saturating_add(1);
             metadata_mut(new).insert("generation".to_owned(), next.into());
         }
@@ -274,12 +318,20 @@ impl Strategy for BuiltinStrategy {
         }
     }
 
+    fn deletion_warning(&self) -> Option<&'static str> {
+        self.hooks.deletion_warning
+    }
+
     fn graceful_deletion(&self, object: &Object, options: &DeleteOptions) -> Option<i64> {
         self.hooks.graceful_deletion.map(|grace| grace(object, options))
     }
 
     fn is_held(&self, object: &Object) -> bool {
         self.hooks.is_held.is_some_and(|is_held| is_held(object))
+    }
+
+    fn has_own_deletion(&self) -> bool {
+        self.hooks.begin_deletion.is_some()
     }
 
     fn begin_deletion(&self, object: &mut Object) {

@@ -128,6 +128,12 @@ impl Compiler<'_> {
         if facts.retain_keys {
             field.push_str(" retain=");
         }
+        if let Some(since) = &facts.since {
+            write!(field, " since={since}")?;
+        }
+        if let Some(gate) = &facts.gate {
+            write!(field, " gate={gate}")?;
+        }
         if let Some(default) = &facts.default {
             write!(field, " default=\"{default}\"")?;
         } else if required && presence == 'a' && self.facts.is_key(name) {

@@ -19,6 +19,8 @@ pub(crate) struct Facts {
     required: Table,
     embedded: Table,
     merging: Table,
+    since: Table,
+    gated: Table,
     /// Go's names by field.
     go_types: Rows,
     keys: HashSet<String>,
@@ -47,6 +49,10 @@ pub(crate) struct FieldFacts {
     pub(crate) retain_keys: bool,
     pub(crate) default: Option<String>,
     pub(crate) go_types: Vec<String>,
+    /// The release that introduced it.
+    pub(crate) since: Option<String>,
+    /// The features that it belongs to.
+    pub(crate) gate: Option<String>,
 }
 
 impl Facts {
@@ -63,8 +69,10 @@ impl Facts {
         let required = Table::parse(&read("required.txt")?)?;
         let embedded = Table::parse(&read("embedded.txt")?)?;
         let merging = Table::parse(&read("merging.txt")?)?;
+        let since = Table::parse(&read("since.txt")?)?;
+        let gated = Table::parse(&read("gated.txt")?)?;
         let keys = merging.keys();
-        Ok(Self { presence, required, embedded, merging, go_types, keys })
+        Ok(Self { presence, required, embedded, merging, since, gated, go_types, keys })
     }
 
     /// Whether some list tells its items apart by a field of this name.
@@ -82,6 +90,8 @@ impl Facts {
             required: listed(self.required.get(structure), name).map(|word| word == "required"),
             embedded: listed(self.embedded.get(structure), name).map(str::to_owned),
             go_types: self.go_types(structure, name),
+            since: listed(self.since.get(structure), name).map(str::to_owned),
+            gate: listed(self.gated.get(structure), name).map(str::to_owned),
             ..FieldFacts::default()
         };
         merging(&mut facts, self.merging.get(structure), name);

@@ -5,9 +5,10 @@
 //! when they are written. Nothing here acts: the registry reads the data and does what it says. The crate
 //! depends on no server, and nothing per kind is written in code that a table in `facts/` can say.
 //!
-//! Start with [`Catalog::of`], [`ResourceFacts`] and [`schema`].
+//! Start with [`Catalog::of`], [`ResourceFacts`] and [`schema`]. [`FeatureGates`] are which features a server has.
 
 mod catalog;
+mod features;
 mod protobuf;
 mod schemas;
 
@@ -16,5 +17,6 @@ pub use catalog::{
     ResourceFacts, SelectableField, StatusOnCreate, StorageFacts, StrategyFacts, SubresourceFacts,
     VersionFacts, storage_version_hash,
 };
+pub use features::{FeatureGateError, FeatureGates};
 pub use protobuf::protobuf;
-pub use schemas::{schema, schemas};
+pub use schemas::{schema, schema_in, schemas};

@@ -108,6 +108,11 @@ pub trait Strategy: Send + Sync + 'static {
         DefaultDeletion::Dependents
     }
 
+    /// What to tell who deletes an object without saying what becomes of its dependents.
+    fn deletion_warning(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How long the deletion of this object is to take, in seconds; `None` if the kind is deleted at once.
     fn graceful_deletion(&self, _object: &Object, _options: &DeleteOptions) -> Option<i64> {
         None
@@ -115,6 +120,11 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether something other than `metadata.finalizers` keeps the object from going away.
     fn is_held(&self, _object: &Object) -> bool {
+        false
+    }
+
+    /// Whether the deletion of objects is the kind's own affair, which says nothing about how long it takes.
+    fn has_own_deletion(&self) -> bool {
         false
     }
 

@@ -124,6 +124,8 @@ pub(crate) struct Rare {
     pub(crate) default: Option<Value>,
     /// The embedded Go structs the field comes from, such as `VolumeSource`. They show in error texts.
     pub(crate) embedded: Option<Name>,
+    /// The features it belongs to, joined by `+`.
+    pub(crate) feature: Option<Name>,
 }
 
 /// When Go writes a field.
@@ -205,6 +207,19 @@ impl Field {
     /// Whether clients put the keys that shall stay into a strategic merge patch of it.
     pub fn retains_keys(&self) -> bool {
         self.retains_keys
+    }
+
+    /// The features that it belongs to: a server without one of them drops it.
+    pub fn features(&self) -> impl Iterator<Item = &str> {
+        let names = self.rare.as_ref().and_then(|rare| rare.feature.as_deref());
+        names.into_iter().flat_map(|names| names.split('+'))
+    }
+
+    /// Sets the features that the field belongs to, joined by `+`.
+    #[must_use]
+    pub fn of_feature(mut self, features: Name) -> Self {
+        self.rare().feature = Some(features);
+        self
     }
 
     /// Says that clients put the keys that shall stay into a strategic merge patch of the field.

@@ -1,4 +1,5 @@
-//! Requests for certificates. That a request is one, and signed, is not looked at; see `docs/validation.md`.
+//! Requests for certificates. What is inside their PEM, and whether it is signed, is not looked at; see
+//! `docs/validation.md`.
 
 use concord_meta::{field::BadValue, go, names};
 use serde_json::Value;
@@ -6,6 +7,7 @@ use serde_json::Value;
 use crate::{
     internal, meta,
     node::{Node, Root},
+    pem,
 };
 
 const MAX_SIGNER_BYTES: usize = 253 + 253 + 63 + 1 + 1;
@@ -90,9 +92,12 @@ pub(crate) fn signing_request(root: Root<'_>) {
 
 fn request(root: Root<'_>, leniency: Leniency) {
     let spec = root.get("spec");
-    if spec.str("request").is_empty() {
-        spec.child("request")
-            .invalid(BadValue::verbatim("null"), "PEM block type must be CERTIFICATE REQUEST");
+    if let Some(problem) = pem::request_problem(spec.str("request")) {
+        let shown = match spec.str("request") {
+            "" => BadValue::verbatim("null"),
+            request => BadValue::from(request),
+        };
+        spec.child("request").invalid(shown, problem);
     }
     let usages = spec.get("usages");
     if usages.is_empty() {
@@ -174,8 +179,15 @@ pub(crate) fn signing_request_update<'v>(subresource: &str, new: Root<'v>, old: 
     };
     meta::whole(new);
     request(new, leniency);
-    decisions(new.get("status"), before, subresource == "approval");
     let certificate = new.get("status").get("certificate");
+    // What was accepted once, and what is not touched, stays.
+    if certificate.text() != before.str("certificate")
+        && pem::certificate_problem(before.str("certificate")).is_none()
+        && let Some(problem) = pem::certificate_problem(certificate.text())
+    {
+        certificate.invalid("<certificate data>", problem);
+    }
+    decisions(new.get("status"), before, subresource == "approval");
     if certificate.text() != before.str("certificate") {
         if subresource != "status" {
             certificate.forbidden("updates may not set certificate content");

@@ -75,9 +75,8 @@ pub(crate) fn endpoints_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     }
 }
 
-/// What to tell who writes Endpoints.
+/// What to tell who writes Endpoints, besides that the kind is deprecated.
 pub(crate) fn endpoints_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
-    new.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
     for subset in new.get("subsets").items() {
         for list in ["addresses", "notReadyAddresses"] {
             subset.get(list).items().for_each(|address| warn_ip(address.get("ip"), address.str("ip")));

@@ -32,6 +32,7 @@ mod namespace;
 mod networking;
 mod node;
 mod nodes;
+mod pem;
 mod persistence;
 mod pod;
 mod policy;

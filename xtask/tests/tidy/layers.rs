@@ -49,6 +49,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-builtins",
             "concord-controllers",
             "concord-flowcontrol",
+            "concord-plugins",
             "concord-rbac",
             "concord-serviceaccounts",
         ],

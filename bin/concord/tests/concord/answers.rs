@@ -64,6 +64,14 @@ async fn odd_requests_get_upstreams_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_is_answered_as_upstream_does() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &["--runtime-config=api/all=true"]).await;
+    server.ready(200).await;
+    all_are_answered(data.path(), &["devices", "kinds"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn they_are_the_same_on_etcd() {
     let etcd = Cluster::single().await.expect("an etcd");
     let data = tempdir().expect("a directory");

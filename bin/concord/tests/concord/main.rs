@@ -12,6 +12,7 @@ mod kubectl;
 mod leaks;
 mod policies;
 mod python;
+mod releases;
 mod serve;
 mod store;
 mod stuck;

@@ -2,7 +2,12 @@ use concord_registry::{Context, Object, metadata};
 
 use super::{Hooks, member};
 
-pub(super) const HOOKS: Hooks = Hooks { create: Some(create), ..Hooks::NONE };
+pub(super) const HOOKS: Hooks =
+    Hooks { create: Some(create), deletion_warning: Some(PODS_STAY), ..Hooks::NONE };
+
+const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set \
+                         propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
+                         this warning";
 
 /// The labels by which a Job finds its pods: by its name and by its identity, each under its old and its new name.
 const BY_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];

@@ -2,14 +2,19 @@
 
 mod autoscalers;
 mod certificates;
+mod daemon_sets;
 mod definitions;
 mod devices;
+mod drivers;
+mod endpoint_slices;
 mod jobs;
 mod namespaces;
 mod pods;
+mod quality_of_service;
 mod secrets;
 mod services;
 mod storage_versions;
+mod volumes;
 
 use concord_meta::{field, options::DeleteOptions};
 use concord_registry::{Context, Object, Part};
@@ -33,11 +38,13 @@ pub(crate) struct Hooks {
     pub(crate) validate_update: Option<ValidateUpdate>,
     /// What to tell who wrote one.
     pub(crate) warnings: Option<Warnings>,
+    /// What to tell who deletes one without saying what becomes of its dependents.
+    pub(crate) deletion_warning: Option<&'static str>,
     /// How long a deletion takes.
     pub(crate) graceful_deletion: Option<fn(&Object, &DeleteOptions) -> i64>,
     /// Whether something keeps an object from going away.
     pub(crate) is_held: Option<fn(&Object) -> bool>,
-    /// When a deletion begins.
+    /// When a deletion begins that is the kind's own affair.
     pub(crate) begin_deletion: Option<fn(&mut Object)>,
     /// Why an object may not be deleted.
     pub(crate) forbid_delete: Option<fn(&str) -> Option<&'static str>>,
@@ -52,6 +59,7 @@ impl Hooks {
         validate_create: None,
         validate_update: None,
         warnings: None,
+        deletion_warning: None,
         graceful_deletion: None,
         is_held: None,
         begin_deletion: None,
@@ -63,15 +71,20 @@ impl Hooks {
 pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
     match (group, plural) {
         ("", "namespaces") => namespaces::HOOKS,
+        ("", "persistentvolumeclaims") => volumes::CLAIMS,
+        ("", "persistentvolumes") => volumes::VOLUMES,
         ("", "pods") => pods::HOOKS,
         ("", "secrets") => secrets::HOOKS,
         ("", "services") => services::HOOKS,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::HOOKS,
+        ("apps", "daemonsets") => daemon_sets::HOOKS,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("batch", "jobs") => jobs::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
+        ("discovery.k8s.io", "endpointslices") => endpoint_slices::HOOKS,
         ("internal.apiserver.k8s.io", "storageversions") => storage_versions::HOOKS,
         ("resource.k8s.io", "devicetaintrules" | "resourceslices") => devices::HOOKS,
+        ("storage.k8s.io", "csidrivers") => drivers::HOOKS,
         _ => Hooks::NONE,
     }
 }

@@ -63,7 +63,7 @@ impl Catalog {
     pub fn of(release: Release) -> &'static Self {
         static CATALOGS: [OnceLock<Catalog>; Release::COUNT] = [const { OnceLock::new() }; Release::COUNT];
         let release = release.clamp(Release::OLDEST, Release::LATEST);
-        CATALOGS[usize::from(release.minor() - Release::OLDEST.minor())].get_or_init(|| {
+        CATALOGS[release.index()].get_or_init(|| {
             read::catalog(include_str!("../../facts/catalog.txt"), release, &STRATEGIES)
                 .expect("the table is complete, as the tests show")
         })

@@ -17,7 +17,7 @@ impl Release {
     /// The newest one: what is served unless another is asked for.
     pub const LATEST: Self = Self(36);
 
-    pub(super) const COUNT: usize = (Self::LATEST.0 - Self::OLDEST.0) as usize + 1;
+    pub(crate) const COUNT: usize = (Self::LATEST.0 - Self::OLDEST.0) as usize + 1;
 
     /// Every release that can be served, the oldest first.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -27,6 +27,11 @@ impl Release {
     /// `36`, of 1.36.
     pub fn minor(self) -> u16 {
         self.0
+    }
+
+    /// Its place among [`Release::all`]; of one that is not described, that of the nearest.
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.clamp(Self::OLDEST, Self::LATEST).0 - Self::OLDEST.0)
     }
 
     /// The release before this one.

@@ -4,18 +4,25 @@ mod text;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock},
+    sync::{Arc, OnceLock},
 };
 
 use concord_schema::Schema;
+
+use crate::Release;
 
 /// What the build script wrote.
 static TEXT: &str = include_str!(concat!(env!("OUT_DIR"), "/schemas.txt"));
 
 type Key = (&'static str, &'static str, &'static str);
 
-static SCHEMAS: LazyLock<HashMap<Key, Arc<Schema>>> =
-    LazyLock::new(|| text::read(TEXT).expect("the build script writes what is read here"));
+/// The schemas of a release. They are read when the first of them is asked for, which takes two or three milliseconds.
+fn all(release: Release) -> &'static HashMap<Key, Arc<Schema>> {
+    type Schemas = HashMap<Key, Arc<Schema>>;
+    static SCHEMAS: [OnceLock<Schemas>; Release::COUNT] = [const { OnceLock::new() }; Release::COUNT];
+    SCHEMAS[release.index()]
+        .get_or_init(|| text::read(TEXT, release).expect("the build script writes what is read here"))
+}
 
 /// Groups whose objects upstream stores as JSON, or never.
 const KEEP_EMPTY_LISTS: [&str; 4] =
@@ -24,12 +31,17 @@ const KEEP_EMPTY_LISTS: [&str; 4] =
 /// The fields of a kind: of every built-in resource, and of what else a request may have as its body, such as
 /// `DeleteOptions`, `Scale`, `Eviction` or `TokenRequest`.
 ///
-/// All schemas are read when the first is asked for, which takes two or three milliseconds.
+/// They are those of the newest release: see [`schema_in`].
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
-    SCHEMAS.get(&(group, version, kind)).cloned()
+    schema_in(Release::LATEST, group, version, kind)
+}
+
+/// The fields that a kind has in a release. Which fields came later than others stands in `facts/since.txt`.
+pub fn schema_in(release: Release, group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
+    all(release).get(&(group, version, kind)).cloned()
 }
 
 /// The kinds with a schema, in no order.
 pub fn schemas() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    SCHEMAS.keys().copied()
+    all(Release::LATEST).keys().copied()
 }

@@ -13,7 +13,8 @@
 //!
 //! where `a` stands for atomic and `b` for "or a boolean". A name is that of an OpenAPI definition, which ends
 //! in Go's name of the type, or Go's name alone. A field is `name:<type><presence>`, followed by words:
-//! `required=`, `retain=`, `in=` the embedded struct, `merge=` or `replace=` with the merge key, `default=` a JSON value.
+//! `required=`, `retain=`, `in=` the embedded struct, `merge=` or `replace=` with the merge key, `default=` a JSON value,
+//! `since=` the release that introduced it, `gate=` the features that it belongs to.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,20 +22,21 @@ use concord_merge::strategic::PatchStrategy;
 use concord_schema::{Builder, Field, ListType, Presence, Scalar, Schema, Shape, TypeId};
 
 use super::{KEEP_EMPTY_LISTS, Key};
+use crate::Release;
 
 /// What the names of all definitions begin with, and none of Go's.
 const DEFINITION: &str = "io.k8s.";
 
-/// The schemas by group, version and kind; `None` if the text is not as described.
-pub(super) fn read(text: &'static str) -> Option<HashMap<Key, Arc<Schema>>> {
+/// The schemas of a release by group, version and kind; `None` if the text is not as described.
+pub(super) fn read(text: &'static str, release: Release) -> Option<HashMap<Key, Arc<Schema>>> {
     let (index, lines) = text.split_once("\n\n")?;
-    let mut reader = Reader { types: Builder::new(), ids: Vec::new() };
+    let mut reader = Reader { release, types: Builder::new(), ids: Vec::new() };
     reader.declare(lines)?;
     for (at, line) in lines.lines().enumerate() {
         let shape = reader.shape(line)?;
         reader.types.define(reader.ids[at], shape);
     }
-    let Reader { types, ids } = reader;
+    let Reader { types, ids, .. } = reader;
     let types = types.finish();
     let mut schemas = HashMap::new();
     for line in index.lines() {
@@ -49,6 +51,7 @@ pub(super) fn read(text: &'static str) -> Option<HashMap<Key, Arc<Schema>>> {
 }
 
 struct Reader {
+    release: Release,
     types: Builder,
     ids: Vec<TypeId>,
 }
@@ -87,14 +90,16 @@ impl Reader {
                 Some(Shape::Either { object: self.id(first)?, list, boolean: parts.next()? == "b" })
             }
             "t" => {
-                let fields = parts.map(|field| self.field(field)).collect::<Option<_>>()?;
+                let fields = parts.map(|field| self.field(field)).collect::<Option<Vec<_>>>()?;
+                let fields = fields.into_iter().flatten().collect();
                 Some(Shape::Struct { fields, atomic: first == "a" })
             }
             _ => None,
         }
     }
 
-    fn field(&mut self, text: &str) -> Option<Field> {
+    /// The field, if the release has it; the outer `None` if it cannot be read.
+    fn field(&mut self, text: &str) -> Option<Option<Field>> {
         let mut words = text.split(' ');
         let (name, ty) = words.next()?.split_once(':')?;
         let (number, presence) = ty.split_at_checked(ty.len().checked_sub(1)?)?;
@@ -109,10 +114,13 @@ impl Reader {
                 "merge" => field.patch(PatchStrategy::Merge, name),
                 "replace" => field.patch(PatchStrategy::Replace, name),
                 "default" => field.default_value(serde_json::from_str(value).ok()?),
+                "gate" => field.of_feature(name?),
+                "since" if value.parse::<Release>().ok()? > self.release => return Some(None),
+                "since" => field,
                 _ => return None,
             };
         }
-        Some(field)
+        Some(Some(field))
     }
 }
 

@@ -22,8 +22,8 @@ enum Plan {
     Wait,
     /// It is marked, and goes away later.
     Mark(Box<Object>),
-    /// It goes away now.
-    Remove,
+    /// It goes away now. Where objects have time to end, it says that it had none.
+    Remove(Option<Box<Object>>),
 }
 
 struct Deletion<'a> {
@@ -49,6 +49,12 @@ impl Registry {
         let storage = stored(resource)?;
         if let Some(why) = storage.strategy.forbid_delete(name.name) {
             return Err(Status::forbidden(&storage.resource, name.name, why));
+        }
+        if options.propagation_policy.is_none()
+            && options.orphan_dependents.is_none()
+            && let Some(warning) = storage.strategy.deletion_warning()
+        {
+            context.warn(warning);
         }
         let deletion = Deletion { context, storage, name, options };
         let mut attempts = Attempts::new(self, storage, storage.key(name));
@@ -93,7 +99,7 @@ impl Registry {
         }
         self.validate_admission(&attributes, None).await?;
         let plan = deletion.plan(&object);
-        if matches!(plan, Plan::Remove) {
+        if matches!(plan, Plan::Remove(_)) {
             guard.extend(self.removal(&attributes, &live.snapshot)?);
         }
         Ok((entry.clone(), object, plan, guard))
@@ -120,11 +126,13 @@ impl Registry {
                 let marked = revision.map(|revision| Item { value, revision: Some(revision), ..item });
                 Ok(marked.map(DeleteOutcome::Pending))
             }
-            Plan::Remove => {
+            Plan::Remove(marked) => {
+                let marked = marked.map(|mut marked| deletion.storage.encode(&mut marked)).transpose()?;
                 let revision = match dry_run {
                     true => item.revision,
                     false => attempts.commit(Some(entry), Decision::Delete, guard).await?,
                 };
+                let item = Item { value: marked.unwrap_or(item.value), ..item };
                 Ok(revision.map(|revision| deletion.gone(object, Item { revision: Some(revision), ..item })))
             }
         }
@@ -173,7 +181,11 @@ impl Deletion<'_> {
                 self.mark(&mut marked, 0);
                 Plan::Mark(Box::new(marked))
             }
-            None => Plan::Remove,
+            None if graceful.is_some() => {
+                self.mark(&mut marked, 0);
+                Plan::Remove(Some(Box::new(marked)))
+            }
+            None => Plan::Remove(None),
         }
     }
 
@@ -182,12 +194,12 @@ impl Deletion<'_> {
         let is = metadata(object);
         let held = !is.finalizers().is_empty() || self.storage.strategy.is_held(object);
         let Some(current) = is.deletion_grace_period() else {
-            return if held { Plan::Wait } else { Plan::Remove };
+            return if held { Plan::Wait } else { Plan::Remove(None) };
         };
         let asked = self.options.grace_period_seconds.map(|asked| if asked < 0 { 1 } else { asked });
         match asked.filter(|asked| *asked < current) {
             None => Plan::Wait,
-            Some(0) if !held => Plan::Remove,
+            Some(0) if !held => Plan::Remove(None),
             Some(asked) => {
                 let mut marked = object.clone();
                 let ends = is.deletion_timestamp().unwrap_or(self.context.now);
@@ -212,7 +224,9 @@ impl Deletion<'_> {
                 metadata.insert("generation".to_owned(), generation.saturating_add(1).into());
             }
         }
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+        if !self.storage.strategy.has_own_deletion() {
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+        }
         if first {
             self.storage.strategy.begin_deletion(object);
         }

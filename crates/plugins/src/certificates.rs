@@ -1,0 +1,107 @@
+//! Who may approve and sign requests for certificates: who has the verb for the signer.
+
+use std::{borrow::Cow, sync::Arc};
+
+use async_trait::async_trait;
+use concord_meta::{Status, UserInfo};
+use concord_registry::{Admission, Attributes, Object, Operation};
+use concord_server::{Attributes as Question, Authorizer, RequestInfo};
+use serde_json::Value;
+
+use crate::{at, concerns, forbidden};
+
+const GROUP: &str = "certificates.k8s.io";
+const PLURAL: &str = "certificatesigningrequests";
+
+/// Lets only those approve or deny a request who may approve for its signer.
+pub struct CertificateApproval {
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl CertificateApproval {
+    /// `authorizer` is the one that decides about requests.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { authorizer }
+    }
+}
+
+#[async_trait]
+impl Admission for CertificateApproval {
+    fn name(&self) -> &'static str {
+        "CertificateApproval"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>, _object: Option<&Object>) -> Result<(), Status> {
+        match attributes.old.filter(|_| concerned(attributes, "approval")) {
+            Some(old) => check(self.authorizer.as_ref(), attributes, "approve", old).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Lets only those give a certificate, or say something about it, who may sign for the signer of the request.
+pub struct CertificateSigning {
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl CertificateSigning {
+    /// `authorizer` is the one that decides about requests.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { authorizer }
+    }
+}
+
+#[async_trait]
+impl Admission for CertificateSigning {
+    fn name(&self) -> &'static str {
+        "CertificateSigning"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>, object: Option<&Object>) -> Result<(), Status> {
+        let (Some(new), Some(old)) = (object, attributes.old.filter(|_| concerned(attributes, "status")))
+        else {
+            return Ok(());
+        };
+        let same = |field: &str| at(new, &["status", field]) == at(old, &["status", field]);
+        if same("certificate") && same("conditions") {
+            return Ok(());
+        }
+        check(self.authorizer.as_ref(), attributes, "sign", old).await
+    }
+}
+
+fn concerned(attributes: &Attributes<'_>, subresource: &str) -> bool {
+    attributes.operation == Operation::Update && concerns(attributes, GROUP, PLURAL, subresource)
+}
+
+/// Whether the user has the verb for the signer of the request, or for all signers of its domain.
+async fn check(
+    authorizer: &dyn Authorizer,
+    attributes: &Attributes<'_>,
+    verb: &'static str,
+    request: &Object,
+) -> Result<(), Status> {
+    let signer = at(request, &["spec", "signerName"]).and_then(Value::as_str).unwrap_or_default();
+    let domain = signer.split('/').next().unwrap_or(signer);
+    let user = &attributes.context.user;
+    for name in [signer.to_owned(), format!("{domain}/*")] {
+        if allows(authorizer, user, verb, name).await {
+            return Ok(());
+        }
+    }
+    let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
+    Err(forbidden(attributes, &why))
+}
+
+async fn allows(authorizer: &dyn Authorizer, user: &UserInfo, verb: &'static str, name: String) -> bool {
+    let request = RequestInfo {
+        is_resource_request: true,
+        verb: Cow::Borrowed(verb),
+        api_group: GROUP.to_owned(),
+        api_version: "*".to_owned(),
+        resource: "signers".to_owned(),
+        name,
+        ..RequestInfo::default()
+    };
+    authorizer.authorize(&Question { user, request: &request }).await.is_allowed()
+}
