@@ -1,6 +1,7 @@
 //! The conditions of a definition.
 
 use concord_merge::apply::Time;
+use concord_registry::Object;
 use serde_json::{Value, json};
 
 /// A condition: its type, its status, why and in which words.
@@ -40,6 +41,28 @@ pub(crate) fn set(status: &mut Value, condition: Condition, now: Time) -> bool {
         old[name] = value;
     }
     true
+}
+
+impl Condition {
+    /// Whether a definition says this.
+    pub(crate) fn is_in(&self, definition: &Object) -> bool {
+        let conditions = definition.get("status").and_then(|status| status["conditions"].as_array());
+        let status = if self.holds { "True" } else { "False" };
+        conditions.into_iter().flatten().any(|given| {
+            given["type"] == self.name
+                && given["status"] == status
+                && given["reason"] == self.reason
+                && given["message"] == *self.message
+        })
+    }
+}
+
+/// Removes a condition of a status. False if there is none.
+pub(crate) fn remove(status: &mut Value, name: &str) -> bool {
+    let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) else { return false };
+    let before = conditions.len();
+    conditions.retain(|condition| condition["type"] != name);
+    conditions.len() != before
 }
 
 #[cfg(test)]

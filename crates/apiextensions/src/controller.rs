@@ -11,16 +11,11 @@ use concord_merge::apply::Time;
 use concord_meta::Status;
 use concord_registry::{Context, Object, ObjectName, Part, Registry, UpdateRequest, metadata};
 use concord_replica::{Batch, Closed, Error as ReplicaError, Scope, Snapshot, Subscription};
-use serde_json::{Value, json};
+use concord_store::Revision;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    CustomResources, cleanup,
-    conditions::{Condition, set},
-    definition::{Names, holds},
-    names::{Taken, accept},
-};
+use crate::{CustomResources, cleanup, serving::Learned, settled::tell};
 
 /// The pause before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -38,7 +33,7 @@ pub struct CustomResourceController {
 /// What definitions wait for. Whatever one of them waits for must not keep another one waiting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Job {
-    /// Names, which are given group by group.
+    /// Its names, and what is to be said of the definition of this name.
     Names(String),
     /// The end of the definition of this name, which waits for its objects.
     Cleanup(String),
@@ -105,10 +100,15 @@ impl CustomResourceController {
         for entry in snapshot.scan(&Scope::prefix(self.customs.storage.prefix.clone()).range()) {
             let Some(name) = self.customs.storage.object_name(&entry.key) else { continue };
             gone.remove(name.name);
-            changed.extend(self.customs.learn(name.name, Some(entry)));
-            all.extend(jobs(name.name));
+            let learned = self.customs.learn(name.name, Some(entry));
+            all.extend(jobs(name.name, &learned));
+            changed.extend(learned.groups);
         }
-        gone.iter().for_each(|name| changed.extend(self.customs.learn(name, None)));
+        for name in &gone {
+            let learned = self.customs.learn(name, None);
+            all.extend(jobs(name, &learned));
+            changed.extend(learned.groups);
+        }
         self.serve(&changed);
         self.customs.progress.reached(snapshot.revision());
         all
@@ -119,8 +119,9 @@ impl CustomResourceController {
         let (mut changed, mut all) = (BTreeSet::new(), BTreeSet::new());
         for event in batch.iter() {
             let Some(name) = self.customs.storage.object_name(event.key()) else { continue };
-            changed.extend(self.customs.learn(name.name, event.current()));
-            all.extend(jobs(name.name));
+            let learned = self.customs.learn(name.name, event.current());
+            all.extend(jobs(name.name, &learned));
+            changed.extend(learned.groups);
         }
         self.serve(&changed);
         batch.last().into_iter().for_each(|event| self.customs.progress.reached(event.revision));
@@ -177,66 +178,24 @@ impl CustomResourceController {
 
     /// Does what definitions wait for.
     async fn settle(&self, job: &Job) -> Result<(), Status> {
-        match job {
-            Job::Names(group) => {
-                for (name, definition) in self.definitions(group)? {
-                    if !metadata(&definition).is_terminating() {
-                        self.establish(group, &name, definition).await?;
-                    }
-                }
-                Ok(())
-            }
-            Job::Cleanup(name) => {
-                let snapshot = self.registry.replica().newest().map_err(Status::internal_error)?;
-                let entry = snapshot.get(&self.customs.key(name));
-                match entry.and_then(|entry| self.customs.object(entry)) {
-                    Some(definition) if metadata(&definition).is_terminating() => {
-                        cleanup::advance(self, name, definition).await
-                    }
-                    _ => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// The definitions of a group, as they are now.
-    fn definitions(&self, group: &str) -> Result<BTreeMap<String, Object>, Status> {
+        let (Job::Names(name) | Job::Cleanup(name)) = job;
         let snapshot = self.registry.replica().newest().map_err(Status::internal_error)?;
-        let range = Scope::prefix(self.customs.storage.prefix.clone()).range();
-        let of_group = snapshot.scan(&range).filter_map(|entry| {
-            let name = self.customs.storage.object_name(&entry.key)?.name;
-            (group_of(name).as_deref() == Some(group)).then_some(())?;
-            Some((name.to_owned(), self.customs.object(entry)?))
-        });
-        Ok(of_group.collect())
+        let Some(entry) = snapshot.get(&self.customs.key(name)) else { return Ok(()) };
+        let Some(definition) = self.customs.object(entry) else { return Ok(()) };
+        match (job, metadata(&definition).is_terminating()) {
+            (Job::Names(_), false) => self.establish(name, entry.mod_revision, definition).await,
+            (Job::Cleanup(_), true) => cleanup::advance(self, name, definition).await,
+            _ => Ok(()),
+        }
     }
 
     /// Gives a definition its names, and says that it is served.
-    async fn establish(&self, group: &str, name: &str, mut definition: Object) -> Result<(), Status> {
-        let wanted = Names::of(definition.get("spec").map_or(&Value::Null, |spec| &spec["names"]));
-        let status = definition.get("status").cloned().unwrap_or(Value::Null);
-        let accepted = Names::of(&status["acceptedNames"]);
-        if wanted == accepted && holds(&definition, "Established") && holds(&definition, "NamesAccepted") {
-            return Ok(());
+    async fn establish(&self, name: &str, revision: Revision, mut definition: Object) -> Result<(), Status> {
+        let (names, conflict) = self.customs.give_names(name, revision, &definition);
+        match tell(&mut definition, &names, conflict, now()) {
+            true => self.write(name, Part::Sub("status"), definition).await,
+            false => Ok(()),
         }
-        let mut taken = Taken::default();
-        for (other, object) in self.definitions(group)? {
-            if other != name {
-                let names = object.get("status").map_or(&Value::Null, |status| &status["acceptedNames"]);
-                taken.add(&Names::of(names));
-            }
-        }
-        let (names, conflict) = accept(&wanted, &accepted, &taken);
-        let status = definition.entry("status").or_insert_with(|| json!({}));
-        let mut changed = names != accepted;
-        status["acceptedNames"] = names.value();
-        for condition in conditions(conflict, holds_in(status, "Established")) {
-            changed |= set(status, condition, now());
-        }
-        if !changed {
-            return Ok(());
-        }
-        self.write(name, Part::Sub("status"), definition).await
     }
 
     /// Stores a definition that was read before, unless it changed since.
@@ -247,39 +206,10 @@ impl CustomResourceController {
     }
 }
 
-/// The conditions that follow from whether all names were accepted. What is established stays so.
-fn conditions(conflict: Option<(&'static str, String)>, established: bool) -> Vec<Condition> {
-    let accepted = conflict.is_none();
-    let (reason, message) = conflict.unwrap_or(("NoConflicts", "no conflicts found".to_owned()));
-    let mut conditions = vec![Condition { name: "NamesAccepted", holds: accepted, reason, message }];
-    if !established {
-        let (reason, message) = match accepted {
-            true => ("InitialNamesAccepted", "the initial names have been accepted"),
-            false => ("NotAccepted", "not all names are accepted"),
-        };
-        conditions.push(Condition {
-            name: "Established",
-            holds: accepted,
-            reason,
-            message: message.to_owned(),
-        });
-    }
-    conditions
-}
-
-fn holds_in(status: &Value, condition: &str) -> bool {
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|given| given["type"] == condition && given["status"] == "True")
-}
-
-/// The group in the name of a definition, which is always `plural.group`.
-fn group_of(name: &str) -> Option<String> {
-    name.split_once('.').map(|(_, group)| group.to_owned())
-}
-
-/// What a change of a definition may call for.
-fn jobs(name: &str) -> impl Iterator<Item = Job> {
-    group_of(name).map(Job::Names).into_iter().chain([Job::Cleanup(name.to_owned())])
+/// What a change of a definition calls for.
+fn jobs(name: &str, learned: &Learned) -> impl Iterator<Item = Job> + use<> {
+    let cleanup = learned.is_terminating.then(|| Job::Cleanup(name.to_owned()));
+    learned.open.clone().into_iter().map(Job::Names).chain(cleanup)
 }
 
 pub(crate) fn now() -> Time {

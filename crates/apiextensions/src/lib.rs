@@ -17,10 +17,12 @@ mod conditions;
 mod controller;
 mod definition;
 mod groups;
+mod ledger;
 mod names;
 mod progress;
 mod resources;
 mod serving;
+mod settled;
 mod strategy;
 
 pub use controller::CustomResourceController;

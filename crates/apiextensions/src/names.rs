@@ -1,24 +1,15 @@
 //! Which names a definition gets.
 
-use std::collections::BTreeSet;
-
 use concord_meta::go;
 
 use crate::definition::Names;
 
-/// The names that other definitions of a group have.
-#[derive(Debug, Default)]
-pub(crate) struct Taken {
-    resources: BTreeSet<String>,
-    kinds: BTreeSet<String>,
-}
-
-impl Taken {
-    pub(crate) fn add(&mut self, names: &Names) {
-        let resources = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
-        self.resources.extend(resources.cloned());
-        self.kinds.extend([names.kind.clone(), names.list_kind.clone()]);
-    }
+/// Which names other definitions of the group have.
+pub(crate) trait Taken {
+    /// Whether one of them has this name as its plural, singular or one of its short names.
+    fn has_resource(&self, name: &str) -> bool;
+    /// Whether one of them has this name for its objects or lists.
+    fn has_kind(&self, name: &str) -> bool;
 }
 
 /// Why not all names were accepted: a reason and a text.
@@ -26,27 +17,28 @@ pub(crate) type Conflict = (&'static str, String);
 
 /// Gives a definition the names it wants as far as nobody else has them; it keeps those that it has. Of several
 /// conflicts the last is told, as upstream does.
-pub(crate) fn accept(wanted: &Names, accepted: &Names, taken: &Taken) -> (Names, Option<Conflict>) {
+pub(crate) fn accept(wanted: &Names, accepted: &Names, taken: &impl Taken) -> (Names, Option<Conflict>) {
     let mut names = accepted.clone();
-    let short = short_names(wanted, accepted, &taken.resources);
+    let (resource, kind) = (|name: &str| taken.has_resource(name), |name: &str| taken.has_kind(name));
+    let short = short_names(wanted, accepted, resource);
     if short.is_none() {
         names.short_names.clone_from(&wanted.short_names);
     }
     names.categories.clone_from(&wanted.categories);
     let conflicts = [
-        ("PluralConflict", claim(&wanted.plural, &mut names.plural, &taken.resources)),
-        ("SingularConflict", claim(&wanted.singular, &mut names.singular, &taken.resources)),
+        ("PluralConflict", claim(&wanted.plural, &mut names.plural, resource)),
+        ("SingularConflict", claim(&wanted.singular, &mut names.singular, resource)),
         ("ShortNamesConflict", short),
-        ("KindConflict", claim(&wanted.kind, &mut names.kind, &taken.kinds)),
-        ("ListKindConflict", claim(&wanted.list_kind, &mut names.list_kind, &taken.kinds)),
+        ("KindConflict", claim(&wanted.kind, &mut names.kind, kind)),
+        ("ListKindConflict", claim(&wanted.list_kind, &mut names.list_kind, kind)),
     ];
     let last = conflicts.into_iter().rev().find_map(|(reason, text)| Some((reason, text?)));
     (names, last)
 }
 
 /// Takes a name unless another definition has it.
-fn claim(wanted: &str, had: &mut String, taken: &BTreeSet<String>) -> Option<String> {
-    if wanted != had && taken.contains(wanted) {
+fn claim(wanted: &str, had: &mut String, taken: impl Fn(&str) -> bool) -> Option<String> {
+    if wanted != had && taken(wanted) {
         return Some(in_use(wanted));
     }
     wanted.clone_into(had);
@@ -58,10 +50,10 @@ fn in_use(name: &str) -> String {
 }
 
 /// What is wrong with the short names, if anything.
-fn short_names(wanted: &Names, accepted: &Names, taken: &BTreeSet<String>) -> Option<String> {
+fn short_names(wanted: &Names, accepted: &Names, taken: impl Fn(&str) -> bool) -> Option<String> {
     let new = wanted.short_names.iter().filter(|name| !accepted.short_names.contains(name));
     let mut texts: Vec<String> = Vec::new();
-    for text in new.filter(|name| taken.contains(*name)).map(|name| in_use(name)) {
+    for text in new.filter(|name| taken(name)).map(|name| in_use(name)) {
         if !texts.contains(&text) {
             texts.push(text);
         }
@@ -77,6 +69,20 @@ fn short_names(wanted: &Names, accepted: &Names, taken: &BTreeSet<String>) -> Op
 mod tests {
     use super::*;
 
+    #[derive(Default)]
+    struct Others(Vec<Names>);
+
+    impl Taken for Others {
+        fn has_resource(&self, name: &str) -> bool {
+            let short = |names: &Names| names.short_names.iter().any(|short| short == name);
+            self.0.iter().any(|names| names.plural == name || names.singular == name || short(names))
+        }
+
+        fn has_kind(&self, name: &str) -> bool {
+            self.0.iter().any(|names| names.kind == name || names.list_kind == name)
+        }
+    }
+
     fn names(plural: &str, singular: &str, kind: &str, short: &[&str]) -> Names {
         Names {
             plural: plural.to_owned(),
@@ -91,13 +97,12 @@ mod tests {
     #[test]
     fn free_names_are_accepted() {
         let wanted = names("foos", "foo", "Foo", &["f"]);
-        assert_eq!(accept(&wanted, &Names::default(), &Taken::default()), (wanted, None));
+        assert_eq!(accept(&wanted, &Names::default(), &Others::default()), (wanted, None));
     }
 
     #[test]
     fn names_of_others_are_not() {
-        let mut taken = Taken::default();
-        taken.add(&names("bars", "foo", "Bar", &["f", "g"]));
+        let taken = Others(vec![names("bars", "foo", "Bar", &["f", "g"])]);
         let wanted = names("foos", "foo", "Foo", &["f", "g", "h"]);
         let (accepted, conflict) = accept(&wanted, &Names::default(), &taken);
         assert_eq!((accepted.plural.as_str(), accepted.singular.as_str()), ("foos", ""));
@@ -115,8 +120,7 @@ mod tests {
     #[test]
     fn names_that_one_has_are_kept() {
         let mine = names("foos", "foo", "Foo", &["f"]);
-        let mut taken = Taken::default();
-        taken.add(&mine);
+        let taken = Others(vec![mine.clone()]);
         assert_eq!(accept(&mine, &mine, &taken), (mine.clone(), None));
     }
 }

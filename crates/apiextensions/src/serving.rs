@@ -10,17 +10,20 @@ use bytes::Bytes;
 use concord_endpoints::{ApiSet, Endpoint, Origin};
 use concord_meta::{GroupVersion, Status};
 use concord_registry::{
-    Admission, Attributes, Guard, Item, Object, ObjectName, Operation, Resource, Resources, Storage,
+    Admission, Attributes, Guard, Item, Object, ObjectName, Operation, Resource, Resources, Storage, metadata,
 };
 use concord_replica::{Entry, Snapshot};
 use concord_store::{Compare, Revision};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    definition::Definition,
+    definition::{Definition, Names},
     groups,
+    ledger::Ledger,
+    names::Conflict,
     progress::Progress,
     resources::{Place, endpoint},
+    settled,
 };
 
 /// The definitions that the server knows, which custom objects it serves and when one may be written.
@@ -31,7 +34,19 @@ pub struct CustomResources {
     place: Place,
     /// By the name of the definition, `plural.group`.
     known: RwLock<BTreeMap<String, Arc<Known>>>,
+    ledger: Mutex<Ledger>,
     pub(crate) progress: Arc<Progress>,
+}
+
+/// What follows from a change of a definition.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// The groups in which something else is served now.
+    pub(crate) groups: BTreeSet<String>,
+    /// The definitions that may get names, or have something to be told.
+    pub(crate) open: BTreeSet<String>,
+    /// Whether the definition is being deleted.
+    pub(crate) is_terminating: bool,
 }
 
 /// A definition at one revision.
@@ -52,7 +67,7 @@ impl CustomResources {
         let resource = resources.find(&version, "customresourcedefinitions")?;
         let storage = Arc::clone(resource.storage()?);
         let place = Place { prefix: prefix.to_owned() };
-        Some(Self { resource, storage, place, known: RwLock::default(), progress })
+        Some(Self { resource, storage, place, known: RwLock::default(), ledger: Mutex::default(), progress })
     }
 
     /// Whether everything that was defined when the server started is served.
@@ -88,29 +103,53 @@ impl CustomResources {
         self.known.read().get(name).cloned()
     }
 
-    /// Takes note of what a definition is now, and tells the groups that it was in and is in if what is served changed.
-    pub(crate) fn learn(&self, name: &str, entry: Option<&Entry>) -> BTreeSet<String> {
+    /// Takes note of what a definition is now, and tells what follows.
+    pub(crate) fn learn(&self, name: &str, entry: Option<&Entry>) -> Learned {
+        let object = entry.and_then(|entry| Some((entry.mod_revision, self.object(entry)?)));
+        let noted = object.as_ref().map(|(revision, object)| (*revision, object));
+        let mut learned = Learned::default();
+        // One that cannot be read keeps its names.
+        if entry.is_none() || noted.is_some() {
+            learned.open = self.ledger.lock().note(name, noted);
+        }
+        learned.is_terminating = noted.is_some_and(|(_, object)| metadata(object).is_terminating());
         let before = self.known(name);
-        let now = entry.and_then(|entry| self.read(entry, before.as_deref())).map(Arc::new);
-        let served = |known: &Option<Arc<Known>>| known.as_ref().map(|known| known.definition.group.clone());
-        let groups: BTreeSet<String> = served(&before).into_iter().chain(served(&now)).collect();
-        let same = match (&before, &now) {
+        let now = noted.and_then(|(revision, object)| self.read(revision, object, before.as_deref()));
+        learned.groups = self.remember(name, before.as_deref(), now);
+        learned
+    }
+
+    /// The groups in which something else is served now.
+    fn remember(&self, name: &str, before: Option<&Known>, now: Option<Known>) -> BTreeSet<String> {
+        let same = match (before, &now) {
             (Some(before), Some(now)) => now.serves_as(before),
             (None, None) => true,
             _ => false,
         };
+        let known = before.into_iter().chain(&now).filter(|_| !same);
+        let groups = known.map(|known| known.definition.group.clone()).collect();
         match now {
-            Some(now) => drop(self.known.write().insert(name.to_owned(), now)),
+            Some(now) => drop(self.known.write().insert(name.to_owned(), Arc::new(now))),
             None => drop(self.known.write().remove(name)),
         }
-        if same { BTreeSet::new() } else { groups }
+        groups
     }
 
-    fn read(&self, entry: &Entry, before: Option<&Known>) -> Option<Known> {
-        let object = self.object(entry)?;
-        let definition = Definition::read(&object, before.map(|before| &before.definition))?;
+    /// Decides which names a definition gets, as it is at this revision.
+    pub(crate) fn give_names(
+        &self,
+        name: &str,
+        revision: Revision,
+        definition: &Object,
+    ) -> (Names, Option<Conflict>) {
+        let (wanted, accepted) = settled::names(definition);
+        self.ledger.lock().give(name, revision, &wanted, &accepted)
+    }
+
+    fn read(&self, revision: Revision, object: &Object, before: Option<&Known>) -> Option<Known> {
+        let definition = Definition::read(object, before.map(|before| &before.definition))?;
         let same = before.filter(|before| before.definition.writes_as(&definition));
-        let since = same.map_or(entry.mod_revision, |before| before.since);
+        let since = same.map_or(revision, |before| before.since);
         let endpoints = match same.filter(|before| before.definition.names == definition.names) {
             // Watchers share what is in them.
             Some(before) => before.endpoints.clone(),
@@ -119,7 +158,7 @@ impl CustomResources {
                 served.map(|version| endpoint(&self.place, &definition, version, since)).collect()
             }
         };
-        Some(Known { definition, revision: entry.mod_revision, since, endpoints })
+        Some(Known { definition, revision, since, endpoints })
     }
 
     /// A set in which these groups are what the definitions make of them. The server's own groups stay as they are,
@@ -149,7 +188,10 @@ impl CustomResources {
         let known = match known.filter(|known| known.revision == entry.mod_revision) {
             Some(known) => known,
             // This server has not come round to the newest definition yet.
-            None => Arc::new(self.read(&entry, self.known(&name).as_deref())?),
+            None => {
+                let object = self.object(&entry)?;
+                Arc::new(self.read(entry.mod_revision, &object, self.known(&name).as_deref())?)
+            }
         };
         Some((key, entry, known))
     }

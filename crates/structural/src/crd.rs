@@ -30,6 +30,7 @@ use concord_meta::{
 };
 use serde_json::Value;
 
+pub use approval::{Approval, approval};
 pub use cel::{CelCompiler, CompiledRule, NoCel, RuleError, RulePlace};
 pub use defaulting::{prepare_create, prepare_update, set_defaults};
 pub use warnings::{warnings_on_create, warnings_on_update};
@@ -85,6 +86,25 @@ pub fn validate_status_update(definition: &Object, old: &Object) -> Vec<Error> {
     let mut errors = metadata_update(definition, old);
     errors.extend(accepted_names(definition));
     errors
+}
+
+/// Why the schemas of a definition are not structural: what the condition `NonStructuralSchema` says. `None` if they are.
+/// No such definition is accepted, but one may have been stored by something else.
+#[must_use]
+pub fn non_structural(definition: &Object) -> Option<String> {
+    let empty = Object::new();
+    let spec = Spec::of(Props(part(definition, "spec", &empty)));
+    let mut errors = Vec::new();
+    if spec.preserves_unknown_fields() {
+        let path = Path::new("spec").child("preserveUnknownFields");
+        errors.push(Error::invalid(&path, true, "must be false"));
+    }
+    for (index, version) in spec.versions.iter().enumerate() {
+        let schema = spec.schema_of(version).and_then(|schema| schema.schema("openAPIV3Schema"));
+        let path = Path::new("spec").child("versions").index(index).child("schema").child("openAPIV3Schema");
+        errors.extend(schema.into_iter().flat_map(|schema| structural::validate(schema, &path)));
+    }
+    (!errors.is_empty()).then(|| concord_meta::field::aggregate(&errors))
 }
 
 fn metadata_update(definition: &Object, old: &Object) -> Vec<Error> {

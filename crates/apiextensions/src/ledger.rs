@@ -1,0 +1,226 @@
+//! Who has which names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use concord_registry::{Object, metadata};
+use concord_store::Revision;
+
+use crate::{
+    definition::Names,
+    names::{Conflict, Taken, accept},
+    settled::is_settled,
+};
+
+/// The names that definitions have, group by group. It is kept while definitions are learned, so that giving names to one
+/// costs nothing for all the others.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(BTreeMap<String, Group>);
+
+#[derive(Debug, Default)]
+struct Group {
+    definitions: BTreeMap<String, Holder>,
+    /// The definitions that have a name.
+    resources: BTreeMap<String, BTreeSet<String>>,
+    kinds: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// A definition and its names.
+#[derive(Debug, Default)]
+struct Holder {
+    accepted: Names,
+    /// Names that were decided to be given and may not have come round yet, and at which revision of the definition that
+    /// was decided.
+    given: Option<(Revision, Names)>,
+    /// Whether there is nothing to be decided or to be told.
+    is_settled: bool,
+    /// That of the definition, whose schemas were looked at last.
+    generation: i64,
+}
+
+impl Holder {
+    fn names(&self) -> impl Iterator<Item = &Names> {
+        [&self.accepted].into_iter().chain(self.given.as_ref().map(|(_, names)| names))
+    }
+}
+
+impl Group {
+    fn enter(&mut self, name: &str, holder: Holder) {
+        for names in holder.names() {
+            for resource in resources(names) {
+                self.resources.entry(resource.clone()).or_default().insert(name.to_owned());
+            }
+            for kind in kinds(names) {
+                self.kinds.entry(kind.clone()).or_default().insert(name.to_owned());
+            }
+        }
+        self.definitions.insert(name.to_owned(), holder);
+    }
+
+    fn strike(&mut self, name: &str) -> Option<Holder> {
+        let holder = self.definitions.remove(name)?;
+        for names in holder.names() {
+            resources(names).for_each(|resource| forget(&mut self.resources, resource, name));
+            kinds(names).for_each(|kind| forget(&mut self.kinds, kind, name));
+        }
+        Some(holder)
+    }
+}
+
+fn resources(names: &Names) -> impl Iterator<Item = &String> {
+    [&names.plural, &names.singular].into_iter().chain(&names.short_names).filter(|name| !name.is_empty())
+}
+
+fn kinds(names: &Names) -> impl Iterator<Item = &String> {
+    [&names.kind, &names.list_kind].into_iter().filter(|name| !name.is_empty())
+}
+
+fn forget(owners: &mut BTreeMap<String, BTreeSet<String>>, of: &str, name: &str) {
+    if let Some(names) = owners.get_mut(of) {
+        names.remove(name);
+        if names.is_empty() {
+            owners.remove(of);
+        }
+    }
+}
+
+/// What all definitions of a group have but one.
+struct Others<'a> {
+    group: &'a Group,
+    than: &'a str,
+}
+
+impl Others<'_> {
+    fn have(&self, owners: Option<&BTreeSet<String>>) -> bool {
+        owners.is_some_and(|owners| owners.iter().any(|owner| owner != self.than))
+    }
+}
+
+impl Taken for Others<'_> {
+    fn has_resource(&self, name: &str) -> bool {
+        self.have(self.group.resources.get(name))
+    }
+
+    fn has_kind(&self, name: &str) -> bool {
+        self.have(self.group.kinds.get(name))
+    }
+}
+
+/// The group in the name of a definition, which is always `plural.group`.
+fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+impl Ledger {
+    /// Takes note of what a definition is now. Answers the definitions for which there may be something to decide.
+    pub(crate) fn note(&mut self, name: &str, now: Option<(Revision, &Object)>) -> BTreeSet<String> {
+        let group = self.0.entry(group_of(name).to_owned()).or_default();
+        let before = group.strike(name).unwrap_or_default();
+        let mut open = BTreeSet::new();
+        if let Some((revision, definition)) = now {
+            let status = definition.get("status");
+            let generation = metadata(definition).generation();
+            // Schemas of definitions that were settled when the server started have been looked at before.
+            let is_looked_at = before.generation == 0 || before.generation == generation;
+            let holder = Holder {
+                accepted: status.map(|status| Names::of(&status["acceptedNames"])).unwrap_or_default(),
+                given: before.given.filter(|(decided, _)| *decided >= revision),
+                is_settled: is_settled(definition) && is_looked_at,
+                generation,
+            };
+            if !holder.is_settled && !metadata(definition).is_terminating() {
+                open.insert(name.to_owned());
+            }
+            group.enter(name, holder);
+        }
+        let is_free = |name: &&String, owners: &BTreeMap<String, _>| !owners.contains_key(*name);
+        let gave_up = resources(&before.accepted).any(|name| is_free(&name, &group.resources))
+            || kinds(&before.accepted).any(|name| is_free(&name, &group.kinds));
+        if gave_up {
+            let waiting = group.definitions.iter().filter(|(_, holder)| !holder.is_settled);
+            open.extend(waiting.map(|(name, _)| name.clone()));
+        }
+        if group.definitions.is_empty() {
+            self.0.remove(group_of(name));
+        }
+        open
+    }
+
+    /// Gives a definition, as it is at this revision, the names that it wants and nobody else has. Whoever asks next sees
+    /// them taken.
+    pub(crate) fn give(
+        &mut self,
+        name: &str,
+        revision: Revision,
+        wanted: &Names,
+        accepted: &Names,
+    ) -> (Names, Option<Conflict>) {
+        let group = self.0.entry(group_of(name).to_owned()).or_default();
+        let (names, conflict) = accept(wanted, accepted, &Others { group, than: name });
+        let mut holder = group.strike(name).unwrap_or_default();
+        holder.given = Some((revision, names.clone()));
+        group.enter(name, holder);
+        (names, conflict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(wanted: &Names, accepted: Option<&Names>) -> Object {
+        let status = match accepted {
+            Some(names) => json!({
+                "acceptedNames": names.value(),
+                "conditions": [{"type": "Established", "status": "True"}, {"type": "NamesAccepted", "status": "True"}],
+            }),
+            None => json!({}),
+        };
+        let object =
+            json!({"metadata": {"generation": 1}, "spec": {"names": wanted.value()}, "status": status});
+        object.as_object().expect("an object").clone()
+    }
+
+    fn names(plural: &str, kind: &str) -> Names {
+        Names { plural: plural.to_owned(), kind: kind.to_owned(), ..Names::default() }
+    }
+
+    fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+        names.map(ToOwned::to_owned).into()
+    }
+
+    #[test]
+    fn a_name_is_given_once_and_again_when_it_is_free() {
+        let mut ledger = Ledger::default();
+        let (one, two) = (names("ones", "Thing"), names("twos", "Thing"));
+        assert_eq!(ledger.note("ones.g", Some((1, &definition(&one, None)))), set(["ones.g"]));
+        assert_eq!(ledger.note("twos.g", Some((2, &definition(&two, None)))), set(["twos.g"]));
+        assert_eq!(ledger.give("ones.g", 1, &one, &Names::default()), (one.clone(), None));
+        // Before anything came round.
+        let (given, conflict) = ledger.give("twos.g", 2, &two, &Names::default());
+        assert_eq!((given.kind.as_str(), conflict.map(|(reason, _)| reason)), ("", Some("KindConflict")));
+        // What another group has does not matter.
+        assert_eq!(ledger.give("twos.h", 3, &two, &Names::default()).1, None);
+
+        let settled = definition(&one, Some(&one));
+        assert_eq!(ledger.note("ones.g", Some((4, &settled))), set([]), "nothing is left to decide");
+        assert_eq!(ledger.note("ones.g", Some((5, &settled))), set([]));
+        assert_eq!(ledger.note("ones.g", None), set(["twos.g"]), "its names are free");
+        assert_eq!(ledger.give("twos.g", 2, &two, &Names::default()), (two, None));
+    }
+
+    #[test]
+    fn what_was_given_stays_so_until_it_comes_round() {
+        let mut ledger = Ledger::default();
+        let (one, two) = (names("ones", "Thing"), names("twos", "Thing"));
+        ledger.note("ones.g", Some((1, &definition(&one, None))));
+        // The decision was made on a state of the definition that comes round only now.
+        ledger.give("ones.g", 3, &one, &Names::default());
+        ledger.note("ones.g", Some((3, &definition(&one, None))));
+        assert!(ledger.give("twos.g", 2, &two, &Names::default()).1.is_some());
+        // Somebody else changed the definition, so that the decision came to nothing.
+        ledger.note("ones.g", Some((4, &definition(&one, None))));
+        assert_eq!(ledger.give("twos.g", 2, &two, &Names::default()).1, None);
+    }
+}
