@@ -69,10 +69,7 @@ fn add<'a>(args: &[Val<'a>], context: &mut Context<'_>) -> Answer<'a> {
 
 /// Lists of type set and map are merged, as server-side apply would.
 fn add_lists<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context<'_>) -> Answer<'a> {
-    let semantics = match a {
-        List::Json(_, _, semantics) => *semantics,
-        _ => &ListSemantics::Atomic,
-    };
+    let semantics = a.semantics();
     let same = |x: &Val<'a>, y: &Val<'a>, context: &mut Context<'_>| match semantics {
         ListSemantics::Map(keys) => value::same_keys(x, y, keys, context.work),
         _ => value::equal(x, y, context.work),
@@ -95,7 +92,7 @@ fn add_lists<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context<'_>) -> Answe
             None => merged.push(item),
         }
     }
-    Ok(Val::list(merged))
+    Ok(Val::List(List::Merged(Arc::new(merged), semantics)))
 }
 
 fn subtract<'a>(args: &[Val<'a>], _: &mut Context<'_>) -> Answer<'a> {

@@ -15,6 +15,8 @@ pub enum List<'a> {
     Json(&'a [Value], &'a Decl, &'a ListSemantics),
     /// Made by an expression.
     Owned(Arc<Vec<Val<'a>>>),
+    /// The sum of a list of type set or map and another: it still is of that type.
+    Merged(Arc<Vec<Val<'a>>>, &'a ListSemantics),
     /// One after the other. Adding costs one however long the lists are, so it must not copy them.
     Concat(Arc<Concat<'a>>),
 }
@@ -35,11 +37,19 @@ impl<'a> List<'a> {
         Self::Owned(Arc::new(values))
     }
 
+    /// How the list compares and adds.
+    pub(crate) fn semantics(&self) -> &'a ListSemantics {
+        match self {
+            Self::Json(_, _, semantics) | Self::Merged(_, semantics) => semantics,
+            _ => &ListSemantics::Atomic,
+        }
+    }
+
     /// How many elements there are.
     pub fn len(&self) -> usize {
         match self {
             Self::Json(values, ..) => values.len(),
-            Self::Owned(values) => values.len(),
+            Self::Owned(values) | Self::Merged(values, _) => values.len(),
             Self::Concat(concat) => concat.length,
         }
     }
@@ -58,7 +68,7 @@ impl<'a> List<'a> {
     pub(crate) fn get(&self, index: usize) -> Option<Result<Val<'a>, EvalError>> {
         match self {
             Self::Json(values, element, _) => Some(from_json(values.get(index)?, element)),
-            Self::Owned(values) => values.get(index).cloned().map(Ok),
+            Self::Owned(values) | Self::Merged(values, _) => values.get(index).cloned().map(Ok),
             Self::Concat(concat) => match index.checked_sub(concat.left.len()) {
                 Some(rest) => concat.right.get(rest),
                 None => concat.left.get(index),

@@ -51,10 +51,10 @@ fn equal_lists<'a>(a: &List<'a>, b: &List<'a>, work: &mut Work) -> Result<bool, 
     if a.len() != b.len() {
         return Ok(false);
     }
-    match a {
-        List::Json(_, _, ListSemantics::Set) => equal_sets(a, b, work),
-        List::Json(_, _, ListSemantics::Map(keys)) => equal_by_keys(a, b, keys, work),
-        _ => {
+    match a.semantics() {
+        ListSemantics::Set => equal_sets(a, b, work),
+        ListSemantics::Map(keys) => equal_by_keys(a, b, keys, work),
+        ListSemantics::Atomic => {
             for (a, b) in a.iter().zip(b.iter()) {
                 if !equal(&a?, &b?, work)? {
                     return Ok(false);
