@@ -26,6 +26,7 @@ use concord_replica::Replica;
 use concord_server::{Handler, Metrics, Request, Response};
 use concord_serviceaccounts::OpenId;
 use concord_store::Store;
+use concord_webhook::Client;
 use tokio::sync::watch;
 
 use crate::{
@@ -83,10 +84,11 @@ impl Parts {
             authorizer: access.authorizer.clone(),
             virtuals: accounts.virtuals(),
         });
-        let customs = CustomResources::new(&set, &prefix, definitions.clone())
+        let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
+        let converters = Arc::new(Client::new(resolver.clone()));
+        let customs = CustomResources::new(&set, &prefix, definitions.clone(), converters)
             .context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
-        let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
         let asked =
             webhooks::admission(resolver, &configurations, &replica, access.authorizer.clone(), &prefix);
         let objects = |group: &str, plural: &'static str| Objects::new(&replica, &set, group, plural);

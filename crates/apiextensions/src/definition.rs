@@ -1,14 +1,15 @@
 //! What a definition says, read once.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use concord_meta::GroupVersion;
 use concord_registry::{Object, metadata};
 use concord_rules::Rules;
 use concord_structural::{JsonPath, Scale, Schema};
 use serde_json::{Value, json};
 
-use crate::groups::compare;
+use crate::{groups::compare, webhook::Webhook};
 
 /// The names of a custom resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,12 +39,12 @@ pub(crate) struct Definition {
 }
 
 /// How an object of one version becomes one of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Conversion {
     /// By its name alone.
     None,
     /// By asking somebody.
-    Webhook,
+    Webhook(Webhook),
 }
 
 /// A version of a definition.
@@ -55,15 +56,15 @@ pub(crate) struct Version {
     /// What every client of a deprecated version is told, if the definition says that itself.
     deprecation_warning: Option<String>,
     pub(crate) schema: Arc<Schema>,
-    /// Compiled when the first object is written.
-    rules: OnceLock<Rules>,
+    pub(crate) rules: Rules,
     pub(crate) columns: Vec<Value>,
     pub(crate) has_status: bool,
     pub(crate) scale: Option<Scale>,
     /// The fields to select by, as they are called, and where they are.
     pub(crate) selectable: Vec<(String, JsonPath)>,
-    /// What all this was read from, to see whether it changed.
-    source: Value,
+    /// Of what all this was read from, to see whether it changed. To keep that itself would take more memory than all the
+    /// rest.
+    digest: [u8; 32],
 }
 
 impl Names {
@@ -117,14 +118,17 @@ impl Definition {
         }
         let versions = spec["versions"].as_array()?;
         let versions = versions.iter().filter_map(|version| Version::read(version, &group, &names, before));
-        let webhook = spec["conversion"]["strategy"] == "Webhook";
+        let conversion = match spec["conversion"]["strategy"] == "Webhook" {
+            true => Conversion::Webhook(Webhook::read(&spec["conversion"]["webhook"])),
+            false => Conversion::None,
+        };
         let metadata = metadata(object);
         Some(Self {
             uid: metadata.uid().to_owned(),
             namespaced: spec["scope"] == "Namespaced",
             stored: stored_version(spec)?.to_owned(),
             versions: versions.collect(),
-            conversion: if webhook { Conversion::Webhook } else { Conversion::None },
+            conversion,
             is_established: holds(object, "Established"),
             is_terminating: metadata.is_terminating(),
             group,
@@ -173,14 +177,11 @@ fn stored_version(spec: &Value) -> Option<&str> {
 }
 
 impl Version {
-    pub(crate) fn rules(&self) -> &Rules {
-        self.rules.get_or_init(|| Rules::compile(&self.schema))
-    }
-
     fn read(version: &Value, group: &str, names: &Names, before: Option<&Definition>) -> Option<Arc<Self>> {
         let name = version["name"].as_str()?.to_owned();
+        let digest = digest(version);
         if let Some(before) = before.and_then(|before| before.version(&name))
-            && before.source == *version
+            && before.digest == digest
         {
             return Some(Arc::clone(before));
         }
@@ -191,20 +192,26 @@ impl Version {
             })
             .ok()?;
         let subresources = &version["subresources"];
+        let schema = Arc::new(schema);
         Some(Arc::new(Self {
             served: version["served"] == true,
             is_deprecated: version["deprecated"] == true,
             deprecation_warning: version["deprecationWarning"].as_str().map(ToOwned::to_owned),
-            schema: Arc::new(schema),
-            rules: OnceLock::new(),
+            rules: Rules::compile(&schema),
+            schema,
             columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
             has_status: subresources["status"].is_object(),
             scale: scale(&subresources["scale"]),
             selectable: selectable(&version["selectableFields"]),
-            source: version.clone(),
+            digest,
             name,
         }))
     }
+}
+
+fn digest(version: &Value) -> [u8; 32] {
+    let digest = digest::digest(&digest::SHA256, &concord_codec::encode(version));
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 fn scale(scale: &Value) -> Option<Scale> {

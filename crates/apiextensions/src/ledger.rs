@@ -111,6 +111,11 @@ fn group_of(name: &str) -> &str {
 }
 
 impl Ledger {
+    /// The names of all definitions.
+    pub(crate) fn definitions(&self) -> Vec<String> {
+        self.0.values().flat_map(|group| group.definitions.keys().cloned()).collect()
+    }
+
     /// Takes note of what a definition is now. Answers the definitions for which there may be something to decide.
     pub(crate) fn note(&mut self, name: &str, now: Option<(Revision, &Object)>) -> BTreeSet<String> {
         let group = self.0.entry(group_of(name).to_owned()).or_default();

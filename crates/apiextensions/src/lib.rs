@@ -21,9 +21,11 @@ mod ledger;
 mod names;
 mod progress;
 mod resources;
+mod review;
 mod serving;
 mod settled;
 mod strategy;
+mod webhook;
 
 pub use controller::CustomResourceController;
 pub use progress::{DefinitionsView, Progress};

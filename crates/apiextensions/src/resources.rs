@@ -5,25 +5,29 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use concord_codec::ListOrder;
 use concord_endpoints::{Columns, Endpoint};
-use concord_meta::{GroupResource, GroupVersion, GroupVersionKind};
+use concord_meta::{GroupResource, GroupVersionKind};
 use concord_registry::{
-    Backing, ConversionError, Converter, Form, Object, Renaming, Resource, ResourceNames, Scaling, Storage,
-    Subresource, SubresourceKind, Verb,
+    Backing, Converter, Form, Renaming, Resource, ResourceNames, Scaling, Storage, Subresource,
+    SubresourceKind, Verb,
 };
 use concord_store::Revision;
 use concord_structural::Scale;
+use concord_webhook::Client;
 
 use crate::{
     columns::CustomColumns,
     definition::{Conversion, Definition, Version},
     strategy::CustomStrategy,
+    webhook::Asking,
 };
 
 /// What all definitions have in common.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Place {
     /// What all keys begin with, with a slash at the end.
     pub(crate) prefix: String,
+    /// Calls conversion webhooks.
+    pub(crate) webhooks: Arc<Client>,
 }
 
 /// The resource of a served version. `since` is when the definition became what it is.
@@ -97,9 +101,9 @@ fn storage(place: &Place, definition: &Definition, version: &Arc<Version>, since
         })
         .collect();
     let strategy = CustomStrategy::new(&names.kind, &working.to_string(), Arc::clone(version));
-    let converter: Arc<dyn Converter> = match definition.conversion {
+    let converter: Arc<dyn Converter> = match &definition.conversion {
         Conversion::None => Arc::new(Renaming),
-        Conversion::Webhook => Arc::new(NoWebhooks { kind: names.kind.clone() }),
+        Conversion::Webhook(webhook) => Arc::new(Asking::new(place.webhooks.clone(), webhook.clone())),
     };
     Storage {
         resource: GroupResource::new(definition.group.as_str(), names.plural.as_str()),
@@ -112,21 +116,5 @@ fn storage(place: &Place, definition: &Definition, version: &Arc<Version>, since
         converter,
         forms,
         formed_since: since,
-    }
-}
-
-/// Refuses to convert where a webhook would have to be asked.
-struct NoWebhooks {
-    kind: String,
-}
-
-impl Converter for NoWebhooks {
-    fn convert(&self, object: &mut Object, to: &GroupVersion) -> Result<(), ConversionError> {
-        let from = object.get("apiVersion").and_then(|version| version.as_str()).unwrap_or_default();
-        let kind = &self.kind;
-        Err(ConversionError(format!(
-            "conversion webhook for {from}, Kind={kind} failed: this server does not call conversion webhooks yet, so \
-             objects stored as {from} cannot be served as {to}"
-        )))
     }
 }

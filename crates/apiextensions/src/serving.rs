@@ -14,6 +14,7 @@ use concord_registry::{
 };
 use concord_replica::{Entry, Snapshot};
 use concord_store::{Compare, Revision};
+use concord_webhook::Client;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
@@ -61,12 +62,17 @@ pub(crate) struct Known {
 
 impl CustomResources {
     /// For the definitions that are among these resources; `None` if there are none. `prefix` is what all keys begin
-    /// with, with a slash at the end.
-    pub fn new(resources: &dyn Resources, prefix: &str, progress: Arc<Progress>) -> Option<Self> {
+    /// with, with a slash at the end. Objects of definitions that say so are converted by calling webhooks.
+    pub fn new(
+        resources: &dyn Resources,
+        prefix: &str,
+        progress: Arc<Progress>,
+        webhooks: Arc<Client>,
+    ) -> Option<Self> {
         let version = GroupVersion::new("apiextensions.k8s.io", "v1");
         let resource = resources.find(&version, "customresourcedefinitions")?;
         let storage = Arc::clone(resource.storage()?);
-        let place = Place { prefix: prefix.to_owned() };
+        let place = Place { prefix: prefix.to_owned(), webhooks };
         Some(Self { resource, storage, place, known: RwLock::default(), ledger: Mutex::default(), progress })
     }
 
@@ -86,7 +92,7 @@ impl CustomResources {
 
     /// The names of all definitions that are known.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.known.read().keys().cloned().collect()
+        self.ledger.lock().definitions()
     }
 
     /// The resource of a definition, in whichever version.

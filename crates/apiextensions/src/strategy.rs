@@ -113,7 +113,7 @@ impl Strategy for CustomStrategy {
             return errors;
         }
         let mut errors = self.version.schema.validate_create(object, self.version.scale.as_ref());
-        errors.extend(self.version.rules().validate(object, None, &errors));
+        errors.extend(self.version.rules.validate(object, None, &errors));
         errors
     }
 
@@ -133,7 +133,7 @@ impl Strategy for CustomStrategy {
             Part::Sub("status") => schema.validate_status_update(new, old, scale),
             _ => schema.validate_update(new, old, scale),
         };
-        let broken = self.version.rules().check(new, Some(old), &errors);
+        let broken = self.version.rules.check(new, Some(old), &errors);
         broken.warnings.iter().for_each(|warning| context.warn(&warning.to_string()));
         errors.extend(broken.errors);
         errors

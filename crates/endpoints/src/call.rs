@@ -199,12 +199,13 @@ impl<'a> Call<'a> {
     /// # Errors
     ///
     /// 500 when the object cannot be read, 406 when the client wants a list.
-    pub(crate) fn answer_item(&self, code: StatusCode, item: &Item) -> Result<Response, Status> {
+    pub(crate) async fn answer_item(&self, code: StatusCode, item: Item) -> Result<Response, Status> {
+        let item = self.resource().translate(item).await?;
         if self.form.transform != Transform::Nothing || self.form.media_type == MediaType::Protobuf {
-            return self.answer_object(code, self.resource().object(item)?);
+            return self.answer_object(code, self.resource().object(&item)?);
         }
         let mut out = Vec::with_capacity(item.value.len() + 64);
-        self.resource().write_object(item, TypeFields::Keep, &mut out)?;
+        self.resource().write_object(&item, TypeFields::Keep, &mut out)?;
         out.push(b'\n');
         self.form.answer(code, out)
     }

@@ -1,7 +1,7 @@
 use concord_meta::GroupVersion;
 use serde_json::Value;
 
-use crate::Object;
+use crate::{Object, Remote};
 
 /// Why an object cannot be had in another version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,11 @@ pub trait Converter: Send + Sync + 'static {
     ///
     /// With the reason, which the client sees.
     fn convert(&self, object: &mut Object, to: &GroupVersion) -> Result<(), ConversionError>;
+
+    /// Who has to be asked, if objects cannot be converted here.
+    fn remote(&self) -> Option<&Remote> {
+        None
+    }
 }
 
 /// For kinds whose versions differ in nothing but the name of the version.

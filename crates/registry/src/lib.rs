@@ -24,6 +24,7 @@ mod list;
 mod object;
 mod owners;
 mod registry;
+mod remote;
 mod resource;
 mod select;
 mod storage;
@@ -42,6 +43,7 @@ pub use list::{ListRequest, Listing};
 pub use object::{Metadata, Object, metadata, metadata_mut};
 pub use owners::with_owners;
 pub use registry::Registry;
+pub use remote::{Remote, Translator};
 pub use resource::{
     Backing, Invocation, Protobuf, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind,
     Verb, Virtual,

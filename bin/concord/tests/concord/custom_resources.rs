@@ -1,5 +1,9 @@
 //! Custom resources through the kube client: defined, used and gone again.
 
+mod churn;
+mod controller;
+mod conversion;
+mod limits;
 mod versions;
 
 use std::time::Duration;
@@ -42,6 +46,10 @@ async fn on_etcd() {
 async fn all(client: &Client) {
     tokio::join!(
         a_kind_is_defined_and_used(client),
+        controller::a_controller_does_its_work(client),
+        churn::nothing_is_lost_while_definitions_change(client),
+        limits::what_is_too_much_is_refused_in_time(client),
+        conversion::objects_are_converted_by_a_webhook(client),
         versions::a_definition_changes(client),
         versions::a_status_has_its_default_from_the_start(client),
         versions::clients_of_old_versions_are_warned(client),

@@ -37,7 +37,7 @@ async fn created(
             let object = resource.decode(sent, context)?;
             call.audit_sent(&object);
             let item = call.registry.create(context, resource, call.namespace(), object).await?;
-            call.answer_item(StatusCode::CREATED, &item)
+            call.answer_item(StatusCode::CREATED, item).await
         }
         (None, Backing::Virtual(of)) => {
             let object = resource.decode(sent, context)?;

@@ -50,11 +50,11 @@ pub(super) async fn delete(
     let outcome = Box::pin(in_time(call.deadline(), deletion)).await;
     match keep(call, warnings, &context, outcome)? {
         DeleteOutcome::Gone(status) => call.answer_status(&status),
-        DeleteOutcome::GoneObject(item) => call.answer_item(StatusCode::OK, &item),
+        DeleteOutcome::GoneObject(item) => call.answer_item(StatusCode::OK, item).await,
         DeleteOutcome::Pending(item) => {
             let cascading = options.orphan_dependents == Some(false);
             let code = if cascading { StatusCode::ACCEPTED } else { StatusCode::OK };
-            call.answer_item(code, &item)
+            call.answer_item(code, item).await
         }
     }
 }
@@ -73,7 +73,8 @@ pub(super) async fn delete_collection(
     // However many there are: no limit but the one on the whole request.
     let deletion = call.registry.delete_collection(&context, call.resource(), request, &options);
     let outcome = Box::pin(deletion).await;
-    call.answer_list(keep(call, warnings, &context, outcome)?)
+    let listing = keep(call, warnings, &context, outcome)?;
+    call.answer_list(call.resource().translate_list(listing).await?)
 }
 
 /// The options in the body or, if there is none, in the parameters.

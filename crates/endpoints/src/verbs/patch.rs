@@ -51,7 +51,7 @@ async fn patched(call: &Call<'_>, context: &Context, patch: PatchRequest<'_>) ->
         None | Some(SubresourceKind::Part) => {
             let written = call.registry.patch(context, call.resource(), patch).await?;
             let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-            call.answer_item(code, &written.item)
+            call.answer_item(code, written.item).await
         }
         Some(SubresourceKind::Scale(scaling)) => {
             let scale = call.registry.patch_scale(context, call.resource(), scaling, patch).await?;

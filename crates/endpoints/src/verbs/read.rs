@@ -18,7 +18,7 @@ pub(super) async fn get(call: &Call<'_>) -> Result<Response, Status> {
     match behaviour(call) {
         None | Some(SubresourceKind::Part) => {
             let item = call.registry.get(call.storage()?, call.object_name(), read_at).await?;
-            call.answer_item(StatusCode::OK, &item)
+            call.answer_item(StatusCode::OK, item).await
         }
         Some(SubresourceKind::Scale(scaling)) => {
             let scale =
@@ -57,5 +57,5 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Response, Status> {
     }
     let namespace = Some(call.namespace()).filter(|namespace| !namespace.is_empty());
     let listing = call.registry.list(call.storage()?, ListRequest { namespace, options: &options }).await?;
-    call.answer_list(listing)
+    call.answer_list(call.resource().translate_list(listing).await?)
 }

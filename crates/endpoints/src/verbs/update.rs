@@ -46,5 +46,5 @@ async fn updated(
     place_named(&mut object, name)?;
     let written = call.registry.update(context, resource, UpdateRequest { name, part, object }).await?;
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-    call.answer_item(code, &written.item)
+    call.answer_item(code, written.item).await
 }

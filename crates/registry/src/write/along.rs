@@ -10,7 +10,7 @@ use super::{
     managed::field_manager,
     system,
 };
-use crate::{Context, Item, Object, ObjectName, Part, Resource, metadata};
+use crate::{Context, Item, Object, ObjectName, Part, Resource, metadata, remote::Conversions};
 
 impl Resource {
     /// The key and the bytes of a new object, as a create of it would store them. For an object of the server's own that
@@ -33,7 +33,8 @@ impl Resource {
         self.apply_defaults(&mut object);
         system::begin_create(&mut object, context.dry_run)?;
         system::place(&mut object, self, namespace)?;
-        let manager = field_manager(self, storage, Part::Main);
+        let conversions = Conversions::default();
+        let manager = field_manager(self, storage, Part::Main, &conversions);
         let object = manager.update(None, Value::Object(object), &context.manager, context.now);
         let Value::Object(mut object) = object else { return Err(Status::internal_error("not an object")) };
         to_storage(storage, &mut object)?;
@@ -63,7 +64,8 @@ impl Resource {
     ) -> Result<Bytes, Status> {
         let storage = self::stored(self)?;
         let live = Value::Object(self.object(stored)?);
-        let manager = field_manager(self, storage, part);
+        let conversions = Conversions::default();
+        let manager = field_manager(self, storage, part, &conversions);
         let changed = manager.update(Some(&live), Value::Object(object), &context.manager, context.now);
         let Value::Object(mut changed) = changed else { return Err(Status::internal_error("not an object")) };
         to_storage(storage, &mut changed)?;

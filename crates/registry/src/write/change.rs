@@ -17,6 +17,9 @@ use crate::{Context, Object, form::Source, metadata};
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
 const MAX_DEPTH: usize = 500;
 
+/// How often a change is computed anew with more conversions at hand. Each version that an owner wrote takes at most two.
+const MAX_ROUNDS: usize = 32;
+
 /// How an object is to be changed.
 pub(super) enum Change<'a> {
     /// It is to be this.
@@ -68,8 +71,19 @@ impl Change<'_> {
         matches!(self, Self::Apply { .. })
     }
 
-    /// The changed object, with the record of who owns what.
-    pub(super) fn make(&self, edit: &Edit<'_>, live: Option<&Value>) -> Result<Object, Status> {
+    /// The changed object, with the record of who owns what, once all conversions that it takes have been made.
+    pub(super) async fn carry_out(&self, edit: &Edit<'_>, live: Option<&Value>) -> Result<Object, Status> {
+        for _ in 0..MAX_ROUNDS {
+            let made = self.make(edit, live);
+            if !edit.conversions.make(edit.storage).await {
+                return made;
+            }
+        }
+        Err(Status::internal_error("the object has owners in too many versions"))
+    }
+
+    /// The changed object, as far as it can be known without waiting.
+    fn make(&self, edit: &Edit<'_>, live: Option<&Value>) -> Result<Object, Status> {
         let new = match self {
             Self::Replace(new) => owned(edit, live, new.clone()),
             Self::Set(set) => set(live)?,
@@ -140,7 +154,7 @@ fn existing(edit: &Edit<'_>, live: Option<&Value>) -> Result<Value, Status> {
 
 /// The new object with the record of owners that follows from what changed.
 fn owned(edit: &Edit<'_>, live: Option<&Value>, new: Value) -> Value {
-    let manager = field_manager(edit.resource, edit.storage, edit.part);
+    let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
     manager.update(live, new, &edit.context.manager, edit.context.now)
 }
 
@@ -163,7 +177,7 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
         );
         return Err(Status::conflict(&edit.storage.resource, edit.name.name, why));
     }
-    let manager = field_manager(edit.resource, edit.storage, edit.part);
+    let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
     let context = edit.context;
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
     let applied = manager.apply(live, request).map_err(|error| apply_refused(&error))?;

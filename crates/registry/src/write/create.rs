@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
-    encode::stored_object, metadata, object::members,
+    encode::stored_object, metadata, object::members, remote::Conversions,
 };
 
 /// How often a name is generated, or something else is chosen for the object, before the client is told that none was
@@ -36,7 +36,9 @@ impl Registry {
         system::begin_create(&mut object, context.dry_run)?;
         system::place(&mut object, resource, namespace)?;
         system::dedup_owners(&mut object, context, false);
-        let manager = field_manager(resource, storage, Part::Main);
+        let conversions = Conversions::default();
+        // A new object has no owners in other versions, so that nothing has to be converted.
+        let manager = field_manager(resource, storage, Part::Main, &conversions);
         let object = manager.update(None, Value::Object(object), &context.manager, context.now);
         let Value::Object(object) = object else { return Err(Status::internal_error("not an object")) };
         let mut attempt = 1;
@@ -113,7 +115,7 @@ impl Registry {
     ) -> Result<Item, Status> {
         let Attributes { namespace, name, .. } = *attributes;
         let mut attempts = Attempts::new(self, storage, storage.key(ObjectName { namespace, name }));
-        let value = storage.encode(object)?;
+        let value = attributes.resource.encode_stored(storage, object).await?;
         loop {
             let live = attempts.live().await?;
             let decided = match &live.entry {

@@ -32,9 +32,6 @@ impl Resource {
         let Some(form) = self.form() else {
             return Err(Status::internal_error(format!("no schema for {}", self.kind())));
         };
-        if self.order == ListOrder::Sorted {
-            self.demand_type_meta(body)?;
-        }
         let mut object = self.decode_as(&form, &self.kind(), body, context)?;
         self.apply_defaults(&mut object);
         Ok(object)
@@ -75,15 +72,12 @@ impl Resource {
     }
 
     /// Custom resources must say what they are.
-    fn demand_type_meta(&self, body: Body<'_>) -> Result<(), Status> {
-        let options = Options { validation: FieldValidation::Ignore, ..Options::default() };
-        let Ok(decoded) = read(body, &options) else { return Ok(()) };
-        let Ok(seen) = type_meta(&decoded.object) else { return Ok(()) };
-        if seen.kind.is_empty() {
-            return Err(Status::bad_request(missing_kind(body.bytes)));
+    fn demand_type_meta(&self, seen: &TypeMeta, bytes: &[u8]) -> Result<(), Status> {
+        if self.order == ListOrder::Sorted && seen.kind.is_empty() {
+            return Err(Status::bad_request(missing_kind(bytes)));
         }
-        if seen.version.is_empty() {
-            return Err(Status::bad_request(missing_api_version(body.bytes)));
+        if self.order == ListOrder::Sorted && seen.version.is_empty() {
+            return Err(Status::bad_request(missing_api_version(bytes)));
         }
         Ok(())
     }
@@ -109,6 +103,9 @@ impl Resource {
         let options = Options { validation: body.validation, fields: form.fields(), ..Options::default() };
         let mut decoded = read(body, &options).map_err(|error| undecodable(&error, kind, body.bytes))?;
         let seen = type_meta(&decoded.object).map_err(|error| undecodable(&error, kind, body.bytes))?;
+        if *kind == self.kind() {
+            self.demand_type_meta(&seen, body.bytes)?;
+        }
         check_kind(&seen, kind)?;
         decoded.violations.extend(finish(&mut decoded.object, form, kind)?);
         report(&decoded.violations, body.validation, kind, context)?;

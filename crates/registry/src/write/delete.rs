@@ -82,7 +82,7 @@ impl Registry {
     ) -> Result<(Entry, Object, Plan, Guard), Status> {
         let Deletion { context, storage, name, .. } = *deletion;
         let Some(entry) = &live.entry else { return Err(Status::not_found(&storage.resource, name.name)) };
-        let object = storage.object(&Item::from(entry))?;
+        let object = storage.object_to_delete(&Item::from(entry))?;
         deletion.check_preconditions(&object)?;
         let attributes = Attributes {
             context,
@@ -118,7 +118,7 @@ impl Registry {
         match plan {
             Plan::Wait => Ok(Some(DeleteOutcome::Pending(item))),
             Plan::Mark(mut marked) => {
-                let value = deletion.storage.encode(&mut marked)?;
+                let value = deletion.storage.encode_deleted(&mut marked)?;
                 let revision = match value == item.value || dry_run {
                     true => item.revision,
                     false => attempts.commit(Some(entry), Decision::Put(value.clone()), guard).await?,

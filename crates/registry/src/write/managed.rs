@@ -4,13 +4,14 @@ use concord_merge::apply::{ConvertError, FieldManager, Versions};
 use concord_meta::GroupVersion;
 use serde_json::Value;
 
-use crate::{Part, Resource, Storage, form::FormType};
+use crate::{Part, Resource, Storage, form::FormType, remote::Conversions};
 
 /// A kind in all its versions.
 #[derive(Clone, Copy)]
 pub(super) struct KindVersions<'a> {
     resource: &'a Resource,
     storage: &'a Storage,
+    conversions: &'a Conversions,
 }
 
 impl Versions for KindVersions<'_> {
@@ -24,6 +25,11 @@ impl Versions for KindVersions<'_> {
         let version: GroupVersion = api_version.parse().map_err(|_| ConvertError::MissingVersion)?;
         if self.storage.form(api_version).is_none() {
             return Err(ConvertError::MissingVersion);
+        }
+        if self.storage.converter.remote().is_some() {
+            let made = self.conversions.find(object, &version);
+            let made = made.unwrap_or_else(|| Err("it is being converted".to_owned()));
+            return made.map_err(ConvertError::Failed);
         }
         let Value::Object(mut object) = object.clone() else {
             return Err(ConvertError::Failed("not an object".to_owned()));
@@ -49,11 +55,12 @@ pub(super) fn field_manager<'a>(
     resource: &'a Resource,
     storage: &'a Storage,
     part: Part<'_>,
+    conversions: &'a Conversions,
 ) -> FieldManager<KindVersions<'a>> {
     FieldManager {
         kind: resource.kind(),
         subresource: part.subresource().to_owned(),
-        versions: KindVersions { resource, storage },
+        versions: KindVersions { resource, storage, conversions },
         reset_fields: storage.strategy.reset_fields(part),
     }
 }

@@ -11,7 +11,7 @@ use super::{
     create::stored,
     update::Edit,
 };
-use crate::{Context, Registry, Resource};
+use crate::{Context, Registry, Resource, remote::Conversions};
 
 impl Registry {
     /// Changes an object by a patch. One that does not say from which state it was made is applied again until nobody
@@ -36,7 +36,8 @@ impl Registry {
                 return Err(self.get(storage, name, ReadAt::MostRecent).await.err().unwrap_or(status));
             }
         };
-        self.edit(&Edit { context, resource, storage, name, part, change, scaling: None }).await
+        let (scaling, conversions) = (None, Conversions::default());
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions }).await
     }
 }
 

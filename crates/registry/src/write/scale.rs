@@ -18,8 +18,8 @@ use super::{
     update::Edit,
 };
 use crate::{
-    Attributes, Context, Item, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata,
-    metadata_mut,
+    Attributes, Context, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata,
+    metadata_mut, remote::Conversions,
 };
 
 /// The API version and the kind of what `scale` shows.
@@ -72,7 +72,7 @@ impl Registry {
         name: ObjectName<'_>,
         read_at: ReadAt,
     ) -> Result<Object, Status> {
-        let item = self.get(stored(resource)?, name, read_at).await?;
+        let item = resource.translate(self.get(stored(resource)?, name, read_at).await?).await?;
         Ok(show(&resource.object(&item)?, scaling))
     }
 
@@ -114,9 +114,11 @@ impl Registry {
         let set = |live: Option<&Value>| scale.set(live, change);
         let ScaleEdit { context, resource, scaling, storage, name } = *scale;
         let (part, change) = (Part::Main, Change::Set(&set));
-        let edit = Edit { context, resource, storage, name, part, change, scaling: Some(scaling) };
+        let (on, conversions) = (Some(scaling), Conversions::default());
+        let edit = Edit { context, resource, storage, name, part, change, scaling: on, conversions };
         let written = self.edit(&edit).await?;
-        Ok(show(&resource.object(&Item { ..written.item })?, scaling))
+        let item = resource.translate(written.item).await?;
+        Ok(show(&resource.object(&item)?, scaling))
     }
 
     /// Asks admission about a change of an object by its Scale: it is shown the Scale, and may change its replicas.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Scaling,
-    Storage, metadata, metadata_mut, object::members,
+    Storage, metadata, metadata_mut, object::members, remote::Conversions,
 };
 
 /// An object that is about to be changed, and how.
@@ -29,6 +29,7 @@ pub(super) struct Edit<'a> {
     pub(super) change: Change<'a>,
     /// Where the replicas are, if the object is changed by its Scale. Admission is shown that one then.
     pub(super) scaling: Option<&'a Scaling>,
+    pub(super) conversions: Conversions,
 }
 
 /// What a state calls for.
@@ -58,7 +59,8 @@ impl Registry {
         system::place(&mut object, resource, name.namespace)?;
         system::dedup_owners(&mut object, context, false);
         let change = Change::Replace(Value::Object(object));
-        self.edit(&Edit { context, resource, storage, name, part, change, scaling: None }).await
+        let (scaling, conversions) = (None, Conversions::default());
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions }).await
     }
 
     /// Changes an object, again and again until nobody else changed it in between.
@@ -127,7 +129,7 @@ impl Registry {
         }
         let attributes = edit.attributes(Operation::Create, None);
         self.guard(&attributes, None, &live.snapshot)?;
-        let mut object = edit.change.make(edit, None)?;
+        let mut object = edit.change.carry_out(edit, None).await?;
         edit.check(&object)?;
         system::place(&mut object, edit.resource, edit.name.namespace)?;
         for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
@@ -136,7 +138,7 @@ impl Registry {
         self.admit(&attributes, &mut object).await?;
         let mut object = self.complete_create(&attributes, edit.storage, object).await?;
         let guard = self.guard(&attributes, Some(&object), &live.snapshot)?;
-        Ok((Plan::Create(edit.storage.encode(&mut object)?), guard))
+        Ok((Plan::Create(edit.resource.encode_stored(edit.storage, &mut object).await?), guard))
     }
 
     async fn plan_update(
@@ -145,10 +147,10 @@ impl Registry {
         live: &Live,
         entry: &Entry,
     ) -> Result<(Plan, Guard), Status> {
-        let item = Item::from(entry);
+        let item = edit.resource.translate(Item::from(entry)).await?;
         let served = Value::Object(edit.resource.object(&item)?);
         edit.check_uid(&served)?;
-        let mut new = edit.change.make(edit, Some(&served))?;
+        let mut new = edit.change.carry_out(edit, Some(&served)).await?;
         let attributes = edit.attributes(Operation::Update, served.as_object());
         let scale = match edit.scaling {
             None => {
@@ -172,7 +174,7 @@ impl Registry {
             true => self.removal(&attributes, &live.snapshot)?,
             false => self.guard(&attributes, Some(&new), &live.snapshot)?,
         };
-        let value = edit.storage.encode(&mut new)?;
+        let value = edit.resource.encode_stored(edit.storage, &mut new).await?;
         let plan = match gone {
             true => Plan::Delete(value),
             false if value == entry.value => Plan::Unchanged,
