@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     access::AuthorizationOptions, audit::AuditOptions, authentication::AuthenticationOptions, duration,
-    overload::RequestOptions, service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
+    fleet::FleetOptions, overload::RequestOptions, service_accounts::ServiceAccountOptions, version,
+    webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -65,6 +66,8 @@ pub(crate) struct ServeOptions {
     pub(crate) requests: RequestOptions,
     #[command(flatten)]
     pub(crate) shutdown: ShutdownOptions,
+    #[command(flatten)]
+    pub(crate) fleet: FleetOptions,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
     /// A YAML file with flags by their names. What is typed counts more than what is in the file.

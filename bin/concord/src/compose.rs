@@ -15,6 +15,7 @@ use concord_controllers::{
     ClusterAuthentication, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation,
 };
 use concord_endpoints::Apis;
+use concord_fleet::{Fleet, FleetState};
 use concord_openapi::OpenApi;
 use concord_plugins::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
@@ -23,7 +24,7 @@ use concord_plugins::{
 };
 use concord_registry::{Admission, Registry, Resources};
 use concord_replica::Replica;
-use concord_server::{Handler, Metrics, Request, Response};
+use concord_server::{Handler, HealthChecks, Metrics, Request, Response};
 use concord_serviceaccounts::OpenId;
 use concord_store::Store;
 use concord_webhook::Client;
@@ -33,6 +34,7 @@ use crate::{
     access::Access,
     cli::{ApiOptions, ServeOptions},
     emulation::Emulation,
+    fleet,
     reload::Reloader,
     service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
@@ -46,6 +48,8 @@ pub(crate) struct Ground {
     pub(crate) definitions: Arc<Progress>,
     /// What is configured of admission.
     pub(crate) configurations: Configurations,
+    /// What the replica says about the servers on the store.
+    pub(crate) fleet: FleetState,
 }
 
 /// What a server is made of besides its connections.
@@ -53,6 +57,7 @@ pub(crate) struct Parts {
     pub(crate) apis: Arc<Apis>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) customs: Arc<CustomResources>,
+    pub(crate) fleet: Option<Arc<Fleet>>,
     release: Release,
     accounts: ServiceAccounts,
     range: IpRange,
@@ -70,14 +75,15 @@ impl Parts {
         metrics: Arc<Metrics>,
         accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
-        let Ground { store, replica, definitions, configurations } = ground;
+        let Ground { store, replica, definitions, configurations, fleet: state } = ground;
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
         let prefix = crate::engine::key_prefix(&options.etcd);
+        let runtime_config = fleet::runtime_config(&options.apis.runtime_config, &emulation.features);
         let set = concord_apis::api_set(&concord_apis::Settings {
             release: emulation.release,
-            runtime_config: RuntimeConfig::parse(&options.apis.runtime_config).context("--runtime-config")?,
+            runtime_config: RuntimeConfig::parse(&runtime_config).context("--runtime-config")?,
             features: emulation.features.clone(),
             prefix: prefix.clone(),
             event_ttl: options.apis.event_ttl,
@@ -91,6 +97,7 @@ impl Parts {
         let customs = Arc::new(customs);
         let asked =
             webhooks::admission(resolver, &configurations, &replica, access.authorizer.clone(), &prefix);
+        let fleet = fleet::new(&options.fleet, prefix.clone(), &emulation.features, &state, &set)?;
         let objects = |group: &str, plural: &'static str| Objects::new(&replica, &set, group, plural);
         let authorizer = &access.authorizer;
         // What may change objects, in upstream's order; all of it is asked again after a webhook that changed one.
@@ -123,7 +130,11 @@ impl Parts {
         ];
         admission.extend(others);
         let store = access.store(store, &replica, asked.prefixes());
-        let registry = Arc::new(Registry::new(store, replica, admission));
+        let registry = Registry::new(store, replica, admission);
+        let registry = Arc::new(match &fleet {
+            Some(fleet) => registry.with_gate(fleet.gate()),
+            None => registry,
+        });
         accounts.connect(&set, &registry)?;
         let advertise_address = advertise_address(options);
         let server_address =
@@ -134,7 +145,7 @@ impl Parts {
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
         let release = emulation.release;
-        Ok(Self { apis, registry, customs, release, accounts, range, advertise_address, openid })
+        Ok(Self { apis, registry, customs, fleet, release, accounts, range, advertise_address, openid })
     }
 
     /// What answers requests: for objects, and for the documents about them.
@@ -164,6 +175,21 @@ impl Parts {
         })
     }
 
+    /// The checks, with those of this server's part in the fleet.
+    pub(crate) fn health(&self, checks: HealthChecks) -> HealthChecks {
+        match &self.fleet {
+            Some(fleet) => fleet.health(checks),
+            None => checks,
+        }
+    }
+
+    /// Leaves the fleet.
+    pub(crate) async fn leave(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.leave(&self.registry).await;
+        }
+    }
+
     /// Starts what keeps the server's own objects in place.
     pub(crate) async fn controllers(
         &self,
@@ -183,6 +209,10 @@ impl Parts {
         let customs = (self.registry.clone(), self.customs.clone(), self.apis.clone());
         let customs = CustomResourceController::new(customs.0, customs.1, customs.2);
         controllers.run_also(|cancel| customs.run(cancel)).await;
+        if let Some(fleet) = self.fleet.clone() {
+            let registry = self.registry.clone();
+            controllers.run_also(|cancel| fleet.run(registry, cancel)).await;
+        }
         Ok(controllers)
     }
 }

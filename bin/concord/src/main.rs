@@ -12,6 +12,7 @@ mod config_file;
 mod duration;
 mod emulation;
 mod engine;
+mod fleet;
 mod host;
 mod kubeconfig;
 mod logging;

@@ -13,6 +13,7 @@ use std::{
 use anyhow::Context as _;
 use concord_admission::AdmissionView;
 use concord_apiextensions::{CustomResources, DefinitionsView};
+use concord_fleet::FleetView;
 use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
 use concord_replica::{Replica, View};
 use concord_server::{
@@ -63,8 +64,11 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let served = definitions.progress();
     let admission = AdmissionView::new(&key_prefix(&options.etcd));
     let configurations = admission.configurations();
+    let fleet = FleetView::new(&key_prefix(&options.etcd));
+    let fleet_state = fleet.state();
     let metrics = Arc::new(Metrics::default());
-    let mut views: Vec<Box<dyn View>> = vec![Box::new(rules), Box::new(definitions), Box::new(admission)];
+    let mut views: Vec<Box<dyn View>> =
+        vec![Box::new(rules), Box::new(definitions), Box::new(admission), Box::new(fleet)];
     let flow_control = options.requests.flow_control(&key_prefix(&options.etcd), &metrics);
     let flow_control = flow_control.map(|(control, view)| {
         views.push(Box::new(view));
@@ -78,8 +82,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let ground =
-        Ground { store: engine.store(), replica: replica.clone(), definitions: served, configurations };
+    let ground = Ground {
+        store: engine.store(),
+        replica: replica.clone(),
+        definitions: served,
+        configurations,
+        fleet: fleet_state,
+    };
     let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
     let audit_log = options.audit.open(&metrics)?;
     let config = Config {
@@ -98,8 +107,11 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             delay: options.shutdown.shutdown_delay_duration,
             grace: options.shutdown.shutdown_grace_period,
         },
-        health: health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone())
-            .with(access.check()),
+        health: parts.health(
+            health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone())
+                .with(access.check()),
+        ),
+        storage_versions: parts.fleet.as_ref().and_then(|fleet| fleet.storage_versions()),
         ..Config::new(identity, version::info(emulation.release))
     };
     reload_identity(&options.serving, &config.identity, &mut reloader);
@@ -117,6 +129,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     run_until_signalled(server, signals, async {
         roles.shutdown().await;
         controllers.shutdown().await;
+        // Last of all that is written: afterwards nothing of this server can be.
+        parts.leave().await;
         replica.shutdown().await;
         engine.close().await;
         // Last: until here something may be written down.

@@ -1,0 +1,162 @@
+//! StorageVersions and identity leases as clients see them.
+
+use bytes::Bytes;
+use concord_server::test_client::Protocol;
+use http::Method;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{
+    Api, Client, Error,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use crate::support::{Program, client, refused};
+
+const NAME: &str = "test.things";
+
+fn versions(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion");
+    Api::all_with(client.clone(), &ApiResource::from_gvk(&kind))
+}
+
+fn says(id: &str, version: &str) -> Value {
+    json!({"apiServerID": id, "encodingVersion": version, "decodableVersions": [version]})
+}
+
+/// An object with this status, as somebody who has read it sends it back.
+fn with_status(object: &DynamicObject, status: Value) -> DynamicObject {
+    let mut object = object.clone();
+    object.data["status"] = status;
+    object
+}
+
+fn message(error: Error) -> (u16, String) {
+    match error {
+        Error::Api(status) => (status.code, status.message),
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_version_is_written_as_upstreams() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &["--server-id=me"]).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    let api = versions(&client);
+    identity(&client, "other").await;
+    let options = PostParams::default();
+    let new = json!({"apiVersion": "internal.apiserver.k8s.io/v1alpha1", "kind": "StorageVersion",
+        "metadata": {"name": NAME}, "spec": {}, "status": {"commonEncodingVersion": "v1"}});
+    let new: DynamicObject = serde_json::from_value(new).expect("an object");
+    let made = api.create(&options, &new).await.expect("created");
+    assert_eq!(made.data["status"], json!({}), "a new one has no status");
+
+    let one = json!({"storageVersions": [says("other", "test/v1")], "commonEncodingVersion": "test/v1"});
+    let filled = api.replace_status(NAME, &options, &with_status(&made, one.clone())).await.expect("filled");
+    assert_eq!(filled.data["status"], one);
+    let same =
+        api.replace_status(NAME, &options, &with_status(&filled, one.clone())).await.expect("the same");
+    assert_eq!(same.metadata.resource_version, filled.metadata.resource_version, "nothing changed");
+    let mut emptied = same.clone();
+    emptied.data["status"] = json!({});
+    let kept = api.replace(NAME, &options, &emptied).await.expect("replaced");
+    assert_eq!(kept.data["status"], one, "only its own door changes the status");
+
+    let stale = api.replace_status(NAME, &options, &with_status(&made, json!({}))).await;
+    assert_eq!(message(stale.expect_err("stale")).0, 409);
+    let mut anyhow = kept.clone();
+    anyhow.metadata.resource_version = None;
+    let refused = api.replace_status(NAME, &options, &with_status(&anyhow, one)).await;
+    let required = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    let (code, text) = message(refused.expect_err("without a resource version"));
+    assert!(code == 422 && text.contains(required), "{code} {text}");
+    wrong_statuses_are_refused(&api, &kept).await;
+    entries_are_applied_by_their_server(&api).await;
+    the_table_is_upstreams(&server).await;
+}
+
+async fn identity(client: &Client, id: &str) {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    let lease = json!({"metadata": {"name": id, "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}},
+        "spec": {"holderIdentity": id, "leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"}});
+    let lease: Lease = serde_json::from_value(lease).expect("a lease");
+    leases.create(&PostParams::default(), &lease).await.expect("created");
+}
+
+async fn wrong_statuses_are_refused(api: &Api<DynamicObject>, object: &DynamicObject) {
+    let condition =
+        json!({"type": "A", "status": "True", "lastTransitionTime": null, "reason": "R", "message": ""});
+    for (status, complaint) in [
+        (
+            json!({"storageVersions": [says("other", "v1")]}),
+            "status.commonEncodingVersion: Invalid value: null: the common encoding version is v1",
+        ),
+        (
+            json!({"storageVersions": [says("Other", "v1")], "commonEncodingVersion": "v1"}),
+            "status.storageVersions[0].apiServerID: Invalid value: \"Other\": a lowercase RFC 1123 subdomain",
+        ),
+        (json!({"conditions": [condition]}), "status[0].message: Required value"),
+    ] {
+        let refused = api.replace_status(NAME, &PostParams::default(), &with_status(object, status)).await;
+        let (code, text) = message(refused.expect_err(complaint));
+        assert!(code == 422 && text.contains(complaint), "{code} {text}");
+    }
+}
+
+async fn entries_are_applied_by_their_server(api: &Api<DynamicObject>) {
+    let config = json!({"apiVersion": "internal.apiserver.k8s.io/v1alpha1", "kind": "StorageVersion",
+        "metadata": {"name": NAME}, "status": {"storageVersions": [says("me", "test/v1")]}});
+    let applied = api.patch_status(NAME, &PatchParams::apply("me").force(), &Patch::Apply(&config)).await;
+    let applied = applied.expect("applied");
+    let ids: Vec<&Value> = applied.data["status"]["storageVersions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| &entry["apiServerID"])
+        .collect();
+    assert_eq!(ids, ["other", "me"]);
+}
+
+async fn the_table_is_upstreams(server: &Program) {
+    let mut client = server.admin(Protocol::Http2).await;
+    let path = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions/core.pods";
+    let accept = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let answer = client.exchange(Method::GET, path, &[accept], Bytes::new()).await.expect("an answer");
+    let table: Value = serde_json::from_str(&answer.body).expect("JSON");
+    let cells = table["rows"][0]["cells"].as_array().expect("cells");
+    assert_eq!(cells[..3], [json!("core.pods"), json!("v1"), json!("me=v1")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_known_by_its_lease_and_leaves_none_behind() {
+    let data = tempdir().expect("a directory");
+    let label = ListParams::default().labels("apiserver.kubernetes.io/identity=kube-apiserver");
+    let mut holders = Vec::new();
+    for signal in ["KILL", "TERM"] {
+        let server = Program::start(data.path()).await;
+        server.ready(200).await;
+        let leases: Api<Lease> = Api::namespaced(client(data.path()).await, "kube-system");
+        let found = leases.list(&label).await.expect("a list").items;
+        assert_eq!(found.len(), 1, "one server, one lease");
+        let name = found[0].metadata.name.clone().expect("a name");
+        assert!(name.starts_with("apiserver-") && name.len() == 36, "{name}");
+        let holder = found[0].spec.as_ref().and_then(|spec| spec.holder_identity.clone()).expect("a holder");
+        assert!(holder.starts_with(&format!("{name}_")), "{holder}");
+        holders.push((name, holder));
+        server.signal(signal);
+        server.ended().await;
+    }
+    assert_eq!(holders[0].0, holders[1].0, "the server is the same");
+    assert_ne!(holders[0].1, holders[1].1, "the process is another one");
+}
+
+#[tokio::test]
+async fn a_server_that_could_not_register_anything_does_not_start() {
+    let data = tempdir().expect("a directory");
+    let ended = refused(data.path(), &["--runtime-config=internal.apiserver.k8s.io/v1alpha1=false"]).await;
+    assert!(ended.stderr.contains("StorageVersionAPI"), "{}", ended.stderr);
+    let ended = refused(data.path(), &["--server-id=Not_A_Name"]).await;
+    assert!(ended.stderr.contains("Not_A_Name"), "{}", ended.stderr);
+}

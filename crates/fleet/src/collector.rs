@@ -1,0 +1,149 @@
+//! Removes what servers that are gone left behind.
+
+use std::{sync::Arc, time::Duration};
+
+use concord_storageversion::{Fence, Holds, Membership, abandoned, collection};
+use concord_store::Txn;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    commit::{Backoff, Committer, Failure, Planned, now, now_milliseconds},
+    fleet::{Fleet, lease_key},
+    view::Known,
+};
+
+/// How many objects are written at once.
+const BATCH: usize = 60;
+
+/// How much longer each server waits than the one before it. There is no leader to be elected: whatever is removed is
+/// compared in the transaction, so that it would do no harm if all removed it at once. The servers take turns by age, so
+/// that as a rule the first of them does it and nobody else has to.
+const TURN: Duration = Duration::from_millis(200);
+const MOST_TURNS: u32 = 4;
+
+/// How long everybody waits: a server that is started again replaces its lease, and is back in a moment.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// A server that has not renewed its lease for so many intervals is not waited for.
+const SILENT_INTERVALS: u32 = 3;
+
+pub(crate) struct Collector {
+    pub(crate) committer: Arc<Committer>,
+}
+
+/// What is to be removed.
+#[derive(Default)]
+struct Leftovers {
+    versions: Vec<Planned>,
+    /// The IDs and revisions of leases that are over.
+    leases: Vec<(String, u64)>,
+    own: Vec<Holds>,
+    turn: u32,
+}
+
+impl Collector {
+    fn fleet(&self) -> &Fleet {
+        &self.committer.fleet
+    }
+
+    /// Goes on until it is dropped.
+    pub(crate) async fn run(&self) {
+        let mut changes = self.fleet().shared.changes();
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
+        loop {
+            changes.mark_unchanged();
+            let found = self.look();
+            if found.is_empty() {
+                backoff.reset();
+                let again = Instant::now() + self.fleet().settings.collect_interval;
+                if let Ok(Err(_)) = timeout_at(again, changes.changed()).await {
+                    return;
+                }
+                continue;
+            }
+            tokio::time::sleep(GRACE + TURN * found.turn).await;
+            if let Err(failure) = self.remove(self.look()).await {
+                if let Failure::Failed(error) = failure {
+                    tracing::warn!(error, "Leftovers of servers that are gone could not be removed.");
+                }
+                backoff.pause().await;
+            }
+        }
+    }
+
+    fn look(&self) -> Leftovers {
+        let fleet = self.fleet();
+        let known = fleet.shared.known();
+        let Some(fence) = fleet.gate.fence(&known) else { return Leftovers::default() };
+        let now_ms = now_milliseconds();
+        let is_over = |id: &String| {
+            let lease = &known.leases[id];
+            id != fleet.id() && lease.is_expired(now_ms)
+        };
+        let members = known.members(&fleet.settings.components);
+        let leases = members.keys().filter(|id| is_over(id));
+        let leases = leases.map(|id| (id.clone(), known.leases[id].lease.revision)).collect();
+        let own = self.committer.own_gate(&known, &fence);
+        Leftovers {
+            versions: own.as_ref().map(|_| self.versions(&known, &fence)).unwrap_or_default(),
+            leases,
+            own: own.unwrap_or_default(),
+            turn: self.turn(&known),
+        }
+    }
+
+    fn versions(&self, known: &Known, fence: &Fence) -> Vec<Planned> {
+        let components = &self.fleet().settings.components;
+        let membership = |id: &str| match known.leases.get(id) {
+            None => Membership::Absent,
+            Some(lease) if lease.component.as_ref().is_some_and(|own| components.contains(own)) => {
+                Membership::Member
+            }
+            Some(lease) => Membership::Foreign(lease.lease.revision),
+        };
+        let now = now().unix;
+        let step = |(name, stored): (&String, &crate::view::StoredVersion)| {
+            let found = stored.found();
+            let step = collection(fence, name, &found, membership);
+            let step = step.or_else(|| abandoned(fence, name, &found, stored.created, now))?;
+            Some(Planned::new(step, Some(stored), None))
+        };
+        known.versions.iter().filter_map(step).collect()
+    }
+
+    /// How many servers there are whose turn it is before this one's.
+    fn turn(&self, known: &Known) -> u32 {
+        let fleet = self.fleet();
+        let Some(own) = known.leases.get(fleet.id()) else { return 0 };
+        let silent = fleet.settings.renew_interval * SILENT_INTERVALS;
+        let heard_after = now_milliseconds() - i64::try_from(silent.as_millis()).unwrap_or(i64::MAX);
+        let before = known.members(&fleet.settings.components).into_iter().filter(|(id, created)| {
+            *created < own.lease.created
+                && known.leases[id].renewed.is_some_and(|renewed| renewed > heard_after)
+        });
+        u32::try_from(before.count()).unwrap_or(MOST_TURNS).min(MOST_TURNS)
+    }
+
+    async fn remove(&self, found: Leftovers) -> Result<(), Failure> {
+        let own: Vec<_> = found.own.iter().map(|holds| self.committer.compare(holds)).collect();
+        let mut outcome = Ok(());
+        for steps in found.versions.chunks(BATCH) {
+            let mut txn = Txn::new();
+            txn.compares.extend(own.iter().cloned());
+            outcome = outcome.and(self.committer.commit(steps, txn).await);
+        }
+        for (id, revision) in found.leases {
+            tracing::info!(id, "Removing the identity lease of a server that has not been heard of.");
+            let unchanged = self.committer.compare(&Holds::LeaseAt(id.clone(), revision));
+            let txn = Txn::new().compare(unchanged).delete(lease_key(&self.fleet().leases, &id));
+            outcome = outcome.and(self.committer.transact(txn).await);
+        }
+        outcome
+    }
+}
+
+impl Leftovers {
+    fn is_empty(&self) -> bool {
+        self.versions.is_empty() && self.leases.is_empty()
+    }
+}

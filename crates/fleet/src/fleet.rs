@@ -1,0 +1,245 @@
+//! This server's part in the fleet.
+
+use std::{sync::Arc, time::Duration};
+
+use concord_meta::GroupVersion;
+use concord_registry::{Gate, ObjectName, Registry, Resource, Resources, Storage};
+use concord_server::{HealthChecks, StorageVersions, check_fn};
+use concord_storageversion::{COMPONENT, Disagreement, Identity, NAMESPACE, object_name, order, server_id};
+use concord_store::{Compare, Txn};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    AgreedSince, FleetState, collector::Collector, commit::Committer, gate::WriteGate, identity::Keeper,
+    progress::Progress, records, records::BuiltIn, registrar::Registrar, view::Shared,
+};
+
+/// How long giving back the lease may take, as upstream's.
+const LEAVING: Duration = Duration::from_secs(10);
+
+/// How a server takes part.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the machine is called.
+    pub hostname: String,
+    /// The server's ID. Default: derived from the name of the machine, as upstream does.
+    pub server_id: Option<String>,
+    /// What kind of server it is; an extension server has a component of its own.
+    pub component: String,
+    /// The kinds of servers whose entries are kept.
+    pub components: Vec<String>,
+    /// Whether versions are registered: the feature gate `StorageVersionAPI`.
+    pub register_versions: bool,
+    /// What all keys begin with, with a slash at the end.
+    pub prefix: String,
+    /// How long a lease is good for. Default: an hour, as upstream's.
+    pub lease_duration: Duration,
+    /// How often it is renewed. Default: every 10 seconds, as upstream's.
+    pub renew_interval: Duration,
+    /// How often everything is looked through for leftovers, besides at every change. Default: every minute.
+    pub collect_interval: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hostname: String::new(),
+            server_id: None,
+            component: COMPONENT.to_owned(),
+            components: vec![COMPONENT.to_owned()],
+            register_versions: true,
+            prefix: "/registry/".to_owned(),
+            lease_duration: Duration::from_secs(3600),
+            renew_interval: Duration::from_secs(10),
+            collect_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why a server cannot take part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A resource that it needs is turned off.
+    #[error(
+        "{plural}.{version} are not served: without them no version can be registered, and nothing could be written. Turn them on with --runtime-config, or off with --feature-gates=StorageVersionAPI=false"
+    )]
+    NotServed {
+        /// Group and version.
+        version: String,
+        /// The resource.
+        plural: String,
+    },
+    /// An ID that cannot be the name of a lease.
+    #[error("the server ID {id:?} cannot be the name of a lease: {why}")]
+    Id {
+        /// The ID.
+        id: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// This server's part in the fleet: its identity, what it says about its versions, and what it may write.
+pub struct Fleet {
+    pub(crate) settings: Settings,
+    pub(crate) identity: Identity,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) gate: Arc<WriteGate>,
+    /// In the order of registration.
+    pub(crate) built_in: Vec<BuiltIn>,
+    pub(crate) leases: Arc<Resource>,
+    /// The resource of StorageVersions, if versions are registered.
+    pub(crate) versions: Option<Arc<Resource>>,
+    pub(crate) definitions: Option<Arc<Storage>>,
+}
+
+fn served(
+    resources: &dyn Resources,
+    group: &str,
+    version: &str,
+    plural: &str,
+) -> Result<Arc<Resource>, Error> {
+    let version = GroupVersion::new(group, version);
+    let found = resources.find(&version, plural).filter(|found| found.storage().is_some());
+    found.ok_or_else(|| Error::NotServed { version: version.to_string(), plural: plural.to_owned() })
+}
+
+impl Fleet {
+    /// A new process of a server that serves these resources. Does nothing before it is run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`].
+    pub fn new(
+        settings: Settings,
+        state: &FleetState,
+        resources: &dyn Resources,
+    ) -> Result<Arc<Self>, Error> {
+        let id = settings.server_id.clone();
+        let id = id.unwrap_or_else(|| server_id(&settings.hostname, &settings.component));
+        if let Some(why) = concord_meta::names::dns1123_subdomain(&id).into_iter().next() {
+            return Err(Error::Id { id, why });
+        }
+        let process = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
+        let identity = Identity {
+            holder: format!("{id}_{process}"),
+            id,
+            component: settings.component.clone(),
+            hostname: settings.hostname.clone(),
+        };
+        let leases = served(resources, "coordination.k8s.io", "v1", "leases")?;
+        let versions = settings
+            .register_versions
+            .then(|| served(resources, "internal.apiserver.k8s.io", "v1alpha1", "storageversions"))
+            .transpose()?;
+        let definitions = served(resources, "apiextensions.k8s.io", "v1", "customresourcedefinitions").ok();
+        let definitions = definitions.and_then(|resource| resource.storage().cloned());
+        let mut built_in = records::built_in(resources);
+        built_in.sort_by(|one, other| order(&one.record, &other.record));
+        let progress = Arc::new(Progress::default());
+        progress.expect(built_in.iter().flat_map(|built_in| built_in.names.iter().cloned()));
+        let shared = state.0.clone();
+        let gate = Arc::new(WriteGate {
+            shared: shared.clone(),
+            progress: progress.clone(),
+            id: identity.id.clone(),
+            holder: identity.holder.clone(),
+            prefix: settings.prefix.clone().into(),
+            lease_key: lease_key(&leases, &identity.id),
+            built_in: built_in.iter().map(|known| (known.prefix.clone(), known.record.name())).collect(),
+            registers: settings.register_versions,
+        });
+        Ok(Arc::new(Self {
+            settings,
+            identity,
+            shared,
+            progress,
+            gate,
+            built_in,
+            leases,
+            versions,
+            definitions,
+        }))
+    }
+
+    /// The server's ID.
+    pub fn id(&self) -> &str {
+        &self.identity.id
+    }
+
+    /// What every write of this server has to pass.
+    pub fn gate(&self) -> Arc<dyn Gate> {
+        self.gate.clone()
+    }
+
+    /// What the filter of the server asks; `None` if versions are not registered.
+    pub fn storage_versions(&self) -> Option<Arc<dyn StorageVersions>> {
+        self.versions.as_ref().map(|_| -> Arc<dyn StorageVersions> { self.progress.clone() })
+    }
+
+    /// The checks by upstream's names.
+    #[must_use]
+    pub fn health(&self, checks: HealthChecks) -> HealthChecks {
+        let (identity, collector, registration) =
+            (self.progress.clone(), self.progress.clone(), self.progress.clone());
+        let checks = checks
+            .with(check_fn("poststarthook/start-kube-apiserver-identity-lease-controller", move || {
+                std::future::ready(identity.identity_health())
+            }))
+            .with(check_fn(
+                "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+                move || std::future::ready(collector.identity_health()),
+            ));
+        match self.versions {
+            None => checks,
+            Some(_) => checks
+                .with(check_fn("poststarthook/built-in-resources-storage-version-updater", move || {
+                    std::future::ready(registration.registration_health())
+                })),
+        }
+    }
+
+    /// Whether all live servers write one version of a resource, and since when.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn agreement(&self, group: &str, resource: &str) -> Result<AgreedSince, Disagreement> {
+        self.shared.known().agreement(&object_name(group, resource), &self.settings.components)
+    }
+
+    /// Takes part until it is cancelled. The lease stays: [`Fleet::leave`] gives it back.
+    pub async fn run(self: Arc<Self>, registry: Arc<Registry>, cancel: CancellationToken) {
+        let committer = Arc::new(Committer { fleet: self.clone(), registry });
+        let keeper = Keeper { committer: committer.clone() };
+        let registrar = Registrar::new(committer.clone());
+        let collector = Collector { committer };
+        let all = async {
+            tokio::join!(keeper.run(), registrar.run(), collector.run());
+        };
+        cancel.run_until_cancelled(all).await;
+    }
+
+    /// Gives back the identity lease. Nothing that this process still has on its way can be committed afterwards, so it
+    /// has to be the last thing it does.
+    pub async fn leave(&self, registry: &Registry) {
+        let fence = self.gate.fence(&self.shared.known());
+        let Some(concord_storageversion::Fence::Held { since, .. }) = fence else { return };
+        let key = lease_key(&self.leases, &self.identity.id);
+        let txn = Txn::new().compare(Compare::create_revision(key.clone(), since)).delete(key);
+        let left = tokio::time::timeout(LEAVING, registry.store().transact(txn)).await;
+        let left =
+            left.unwrap_or_else(|_| Err(concord_store::Error::unavailable("it did not answer in time")));
+        if let Err(error) = left {
+            tracing::warn!(%error, id = self.identity.id, "The identity lease could not be given back; it ends by itself.");
+        }
+    }
+}
+
+/// The key of an identity lease.
+pub(crate) fn lease_key(leases: &Resource, id: &str) -> bytes::Bytes {
+    let storage = leases.storage().expect("leases are stored");
+    storage.key(ObjectName { namespace: NAMESPACE, name: id })
+}

@@ -1,0 +1,256 @@
+//! Keeps what this server says about its versions true.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use concord_registry::{Item, Storage};
+use concord_replica::{Batch, Closed, Entry, Error as ReplicaError, Scope, Snapshot, Subscription};
+use concord_storageversion::{
+    Fence, Found, Holds, Phase, Record, Step, order, phase, registration, withdrawal,
+};
+use concord_store::Txn;
+use parking_lot::Mutex;
+
+use crate::{
+    commit::{Backoff, Committer, Failure, Planned, owner_references},
+    fleet::Fleet,
+    view::{Known, StoredVersion},
+};
+
+/// How many objects are written at once: with what each compares, less than an etcd takes.
+const BATCH: usize = 60;
+
+/// The bounds of the pauses after failures.
+const LEAST_PAUSE: Duration = Duration::from_millis(20);
+const MOST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The StorageVersion of StorageVersions.
+const STORAGE_VERSIONS: &str = "internal.apiserver.k8s.io.storageversions";
+
+pub(crate) struct Registrar {
+    committer: Arc<Committer>,
+    /// What the definitions in the log define, by their names; `None` until they were read.
+    definitions: Mutex<Option<BTreeMap<String, Record>>>,
+}
+
+impl Registrar {
+    pub(crate) fn new(committer: Arc<Committer>) -> Self {
+        Self { committer, definitions: Mutex::new(None) }
+    }
+
+    fn fleet(&self) -> &Fleet {
+        &self.committer.fleet
+    }
+
+    /// Goes on until it is dropped.
+    pub(crate) async fn run(&self) {
+        if self.fleet().versions.is_none() {
+            return;
+        }
+        let mut followed = None;
+        let mut backoff = Backoff::new(LEAST_PAUSE, MOST_PAUSE);
+        let mut changes = self.fleet().shared.changes();
+        let mut batch = BATCH;
+        loop {
+            changes.mark_unchanged();
+            self.catch_up(&mut followed);
+            if followed.is_none() {
+                followed = self.follow_definitions();
+            }
+            match self.round(batch).await {
+                Ok(done) => {
+                    (batch, _) = (BATCH, backoff.reset());
+                    if done {
+                        continue;
+                    }
+                }
+                // What fails keeps nothing else waiting: smaller batches find it.
+                Err(()) => {
+                    batch = (batch / 8).max(1);
+                    backoff.pause().await;
+                    continue;
+                }
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                closed = self.follow(&mut followed) => if closed { followed = None },
+            }
+        }
+    }
+
+    /// Reads all definitions and subscribes to what changes; `None` if that cannot be now.
+    fn follow_definitions(&self) -> Option<Subscription> {
+        let storage = self.fleet().definitions.as_ref()?;
+        let scope = Scope::prefix(storage.prefix.clone());
+        match self.committer.registry.replica().snapshot_and_subscribe(scope) {
+            Ok((snapshot, subscription)) => {
+                *self.definitions.lock() = Some(read_all(storage, &snapshot));
+                Some(subscription)
+            }
+            Err(ReplicaError::Shutdown) => None,
+            Err(error) => {
+                tracing::debug!(%error, "The definitions cannot be read yet.");
+                None
+            }
+        }
+    }
+
+    /// Takes note of the next changes; true if there will be none any more.
+    async fn follow(&self, followed: &mut Option<Subscription>) -> bool {
+        let Some(changes) = followed.as_mut() else { return std::future::pending().await };
+        match changes.next().await {
+            Ok(batch) => {
+                self.learn(&batch);
+                false
+            }
+            Err(Closed::Shutdown) => std::future::pending().await,
+            Err(_) => true,
+        }
+    }
+
+    /// Takes note of all changes there are. A round that is decided on an old definition cannot succeed.
+    fn catch_up(&self, followed: &mut Option<Subscription>) {
+        while let Some(changes) = followed.as_mut() {
+            match changes.try_next() {
+                Ok(Some(batch)) => self.learn(&batch),
+                Ok(None) => return,
+                Err(_) => *followed = None,
+            }
+        }
+    }
+
+    fn learn(&self, batch: &Batch) {
+        let Some(storage) = self.fleet().definitions.as_ref() else { return };
+        let mut definitions = self.definitions.lock();
+        let definitions = definitions.get_or_insert_default();
+        for event in batch.iter() {
+            let Some(name) = storage.object_name(event.key()) else { continue };
+            match event.current().and_then(|entry| record(storage, entry)) {
+                Some(record) => drop(definitions.insert(name.name.to_owned(), record)),
+                None => drop(definitions.remove(name.name)),
+            }
+        }
+    }
+
+    /// Writes whatever is not as it should be. True if something was written, and it is worth looking again.
+    async fn round(&self, batch: usize) -> Result<bool, ()> {
+        let (planned, own) = {
+            let known = self.fleet().shared.known();
+            let Some(fence) = self.fleet().gate.fence(&known) else { return Ok(false) };
+            (self.plan(&known, &fence), self.committer.own_gate(&known, &fence))
+        };
+        if planned.is_empty() {
+            return Ok(false);
+        }
+        // Acquiring the lease registered StorageVersions themselves. If somebody took that away again, it is the first
+        // thing to write, and nothing else until it is there.
+        let (planned, own) = match own {
+            Some(own) => (planned, own),
+            None => {
+                let of_itself = |planned: &Planned| planned.step.name == STORAGE_VERSIONS;
+                (planned.into_iter().filter(of_itself).collect::<Vec<_>>(), Vec::new())
+            }
+        };
+        let mut failed = false;
+        for steps in planned.chunks(batch) {
+            let mut txn = Txn::new();
+            txn.compares.extend(own.iter().map(|holds| self.committer.compare(holds)));
+            match self.committer.commit(steps, txn).await {
+                Ok(()) => {}
+                Err(Failure::Conflict) => failed = true,
+                Err(Failure::Failed(error)) => {
+                    failed = true;
+                    self.report(steps, &error);
+                }
+            }
+        }
+        if failed { Err(()) } else { Ok(true) }
+    }
+
+    fn report(&self, steps: &[Planned], error: &str) {
+        let names: BTreeSet<&str> = steps.iter().map(|planned| planned.step.name.as_str()).collect();
+        tracing::warn!(error, count = names.len(), "Storage versions could not be registered.");
+        for built_in in self.fleet().built_in.iter().filter(|known| names.contains(&*known.record.name())) {
+            built_in.names.iter().for_each(|name| self.fleet().progress.failed(name, error));
+        }
+    }
+
+    /// What has to be written, in order; and takes note of what is as it should be.
+    fn plan(&self, known: &Known, fence: &Fence) -> Vec<Planned> {
+        let definitions = self.definitions.lock();
+        let mut planned = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut is_complete = true;
+        for built_in in &self.fleet().built_in {
+            let name = built_in.record.name();
+            let step = self.step(known, fence, &built_in.record);
+            if step.is_none() {
+                built_in.names.iter().for_each(|name| self.fleet().progress.registered(name));
+            }
+            is_complete &= step.is_none();
+            planned.extend(step);
+            names.insert(name);
+        }
+        if is_complete {
+            self.fleet().progress.complete();
+        }
+        let Some(definitions) = definitions.as_ref() else { return planned };
+        let mut customs: Vec<&Record> = definitions.values().collect();
+        customs.sort_by(|one, other| order(one, other));
+        for record in customs {
+            // What the server has built in is not what somebody defines under the same name.
+            if names.insert(record.name()) {
+                planned.extend(self.step(known, fence, record));
+            }
+        }
+        for (name, stored) in known.versions.iter().filter(|(name, _)| !names.contains(*name)) {
+            let step = withdrawal(fence, name, &stored.found());
+            planned.extend(step.map(|step| Planned::new(step, Some(stored), None)));
+        }
+        planned
+    }
+
+    fn step(&self, known: &Known, fence: &Fence, record: &Record) -> Option<Planned> {
+        let name = record.name();
+        let stored = known.versions.get(&name);
+        let found: Option<Found<'_>> = stored.map(StoredVersion::found);
+        if let (Phase::Unpublished { from: Some(from) }, to) =
+            (phase(fence.id(), found.as_ref(), record), &record.encoding)
+            && from != *to
+        {
+            tracing::info!(name, from, to, "The stored version changes.");
+        }
+        let step = registration(fence, found.as_ref(), record).or_else(|| {
+            // A definition that was deleted and made anew is another owner.
+            let (owner, stored) = (record.owner.as_ref()?, stored?);
+            (stored.owners != owner_references(owner)).then(|| Step {
+                holds: vec![
+                    fence.holds(),
+                    Holds::StorageVersionAt(name.clone(), stored.revision),
+                    Holds::DefinitionAt(owner.name.clone(), owner.revision),
+                ],
+                entries: Some(stored.status.storage_versions.clone()),
+                name,
+            })
+        })?;
+        Some(Planned::new(step, stored, record.owner.clone()))
+    }
+}
+
+fn record(storage: &Storage, entry: &Entry) -> Option<Record> {
+    let definition = storage.object(&Item::from(entry)).ok()?;
+    Record::of_definition(&definition, entry.mod_revision)
+}
+
+fn read_all(storage: &Storage, snapshot: &Snapshot) -> BTreeMap<String, Record> {
+    let entries = snapshot.scan(&Scope::prefix(storage.prefix.clone()).range());
+    entries
+        .filter_map(|entry| {
+            let name = storage.object_name(&entry.key)?.name.to_owned();
+            Some((name, record(storage, entry)?))
+        })
+        .collect()
+}

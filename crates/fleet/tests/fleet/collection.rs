@@ -1,0 +1,93 @@
+use concord_registry::Part;
+use serde_json::{Value, json};
+
+use crate::support::{Kind, LEASES, Log, STORAGE_VERSIONS, Server, wait_for, wait_said};
+
+fn says(entries: &[(&str, &str)]) -> Value {
+    let entry = |(id, version): &(&str, &str)| json!({"apiServerID": id, "encodingVersion": version, "decodableVersions": [version]});
+    let entries: Vec<Value> = entries.iter().map(entry).collect();
+    let mut status = json!({"storageVersions": entries});
+    let first = &entries[0]["encodingVersion"];
+    if entries.iter().all(|entry| entry["encodingVersion"] == *first) {
+        status["commonEncodingVersion"] = first.clone();
+    }
+    status
+}
+
+async fn identity(server: &Server, id: &str, component: &str) {
+    let labels = json!({"apiserver.kubernetes.io/identity": component});
+    let lease = json!({"metadata": {"name": id, "labels": labels}, "spec": {
+        "holderIdentity": id, "leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"}});
+    server.create(LEASES, "kube-system", lease).await.expect("created");
+}
+
+async fn object(server: &Server, name: &str, status: Value) {
+    server.create(STORAGE_VERSIONS, "", json!({"metadata": {"name": name}})).await.expect("created");
+    let set =
+        |object: &mut concord_registry::Object| drop(object.insert("status".to_owned(), status.clone()));
+    server.update(STORAGE_VERSIONS, ("", name), Part::Sub("status"), set).await;
+}
+
+async fn wait_gone(server: &Server, name: &str) {
+    wait_for(name, || async { server.storage_version(name).await.is_none().then_some(()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_live_as_long_as_their_leases() {
+    let log = Log::new();
+    let server = Server::ready(&log, &Kind::new("a")).await;
+    object(&server, "test.unknown", says(&[("nobody", "test/v1")])).await;
+    wait_gone(&server, "test.unknown").await;
+    identity(&server, "x", "kube-apiserver").await;
+    identity(&server, "y", "kube-apiserver").await;
+    object(&server, "test.one", says(&[("x", "test/v1")])).await;
+    object(&server, "test.two", says(&[("x", "test/v1"), ("y", "test/v2")])).await;
+    assert_eq!(server.said("test.two").await, "x=test/v1,y=test/v2");
+    server.delete(LEASES, "kube-system", "x").await;
+    wait_gone(&server, "test.one").await;
+    wait_said(&server, "test.two", "y=test/v2 -> test/v2").await;
+    server.delete(LEASES, "kube-system", "y").await;
+    wait_gone(&server, "test.two").await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_not_a_servers_counts_as_none() {
+    let log = Log::new();
+    let server = Server::ready(&log, &Kind::new("a")).await;
+    identity(&server, "x", "something-else").await;
+    object(&server, "test.things", says(&[("x", "test/v1")])).await;
+    wait_gone(&server, "test.things").await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extension_servers_entries_stay_where_its_component_is_known() {
+    let log = Log::new();
+    let mut kind = Kind::new("a");
+    kind.settings.components.push("metrics-server".to_owned());
+    let server = Server::ready(&log, &kind).await;
+    identity(&server, "x", "metrics-server").await;
+    object(&server, "test.things", says(&[("x", "test/v1")])).await;
+    let other = json!({"metadata": {"name": "test.gone"}});
+    server.create(STORAGE_VERSIONS, "", other).await.expect("created");
+    let gone = says(&[("nobody", "test/v1")]);
+    let set = |object: &mut concord_registry::Object| drop(object.insert("status".to_owned(), gone.clone()));
+    server.update(STORAGE_VERSIONS, ("", "test.gone"), Part::Sub("status"), set).await;
+    wait_gone(&server, "test.gone").await;
+    assert_eq!(server.said("test.things").await, "x=test/v1 -> test/v1");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_killed_leaves_no_entries_once_its_lease_is_gone() {
+    let log = Log::new();
+    let (a, b) = (Server::ready(&log, &Kind::new("a")).await, Server::ready(&log, &Kind::new("b")).await);
+    b.kill().await;
+    assert_eq!(a.said("core.pods").await, "a=v1,b=v1 -> v1", "it may still have something on its way");
+    a.delete(LEASES, "kube-system", "b").await;
+    for name in log.names("storageversions").await {
+        wait_for(&name, || async { (!a.said(&name).await.contains("b=")).then_some(()) }).await;
+    }
+    a.stop().await;
+}

@@ -1,0 +1,169 @@
+use std::{collections::BTreeSet, time::Duration};
+
+use concord_registry::Part;
+use concord_storageversion::{Disagreement, Status};
+use serde_json::json;
+
+use crate::{
+    audit::audit,
+    support::{Kind, Log, STORAGE_VERSIONS, Server, wait_for, wait_said},
+};
+
+/// What kube-apiserver v1.36.4 registers by default, besides what every core group has.
+const SOME: [&str; 8] = [
+    "core.events",
+    "core.namespaces",
+    "coordination.k8s.io.leases",
+    "internal.apiserver.k8s.io.storageversions",
+    "apiextensions.k8s.io.customresourcedefinitions",
+    "rbac.authorization.k8s.io.clusterroles",
+    "autoscaling.horizontalpodautoscalers",
+    "resource.k8s.io.deviceclasses",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_is_stored_is_registered_before_the_first_write() {
+    let log = Log::new();
+    let server = Server::ready(&log, &Kind::new("a")).await;
+    let names: BTreeSet<String> = log.names("storageversions").await.into_iter().collect();
+    for name in SOME {
+        assert!(names.contains(name), "{name} of {names:?}");
+    }
+    for name in ["events.k8s.io.events", "authentication.k8s.io.tokenreviews", "core.bindings"] {
+        assert!(!names.contains(name), "{name}");
+    }
+    let object = server.storage_version("autoscaling.horizontalpodautoscalers").await.expect("registered");
+    let status = Status::of(&object);
+    let entry = &status.storage_versions[0];
+    assert_eq!((entry.api_server_id.as_str(), entry.encoding_version.as_str()), ("a", "autoscaling/v2"));
+    assert_eq!(entry.decodable_versions, ["autoscaling/v2", "autoscaling/v1"]);
+    assert_eq!(entry.served_versions, ["autoscaling/v1", "autoscaling/v2"]);
+    assert_eq!(status.common_encoding_version.as_deref(), Some("autoscaling/v2"));
+    assert_eq!((object["spec"].clone(), status.conditions.len()), (json!({}), 1));
+    let events = Status::of(&server.storage_version("core.events").await.expect("registered"));
+    assert_eq!(events.storage_versions[0].decodable_versions, ["v1", "events.k8s.io/v1"]);
+    server.config_map("a--1").await.expect("created");
+    let looked_at = audit(
+        &log,
+        &[
+            ("configmaps", "core.configmaps"),
+            ("leases", "coordination.k8s.io.leases"),
+            ("storageversions", "internal.apiserver.k8s.io.storageversions"),
+        ],
+    );
+    assert!(looked_at.await > names.len(), "no exemption is needed, not even for the first write of all");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_true_already_is_not_written_again() {
+    let log = Log::new();
+    let kind = Kind::new("a");
+    Server::ready(&log, &kind).await.stop().await;
+    let before = log.revision().await;
+    let server = Server::ready(&log, &kind).await;
+    server.config_map("a--1").await.expect("created");
+    // The lease is new, and so is the object; nothing else is.
+    assert_eq!(log.revision().await, before + 2);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_start_together_all_end_registered() {
+    let log = Log::new();
+    let kinds = ["a", "b", "c"].map(Kind::new);
+    let servers: Vec<Server> = kinds.iter().map(|kind| Server::start(&log, kind)).collect();
+    for server in &servers {
+        server.registered().await;
+    }
+    for name in log.names("storageversions").await {
+        let said = servers[0].said(&name).await;
+        assert_eq!(said.matches('=').count(), 3, "{name}: {said}");
+        assert!(said.contains(" -> "), "{name}: {said}");
+    }
+    for server in servers {
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_is_seen_as_what_it_is() {
+    let log = Log::new();
+    let old = |id| Kind { release: "1.33", ..Kind::new(id) };
+    let (a, b) = (Server::ready(&log, &old("a")).await, Server::ready(&log, &old("b")).await);
+    let (group, resource, name) = ("networking.k8s.io", "servicecidrs", "networking.k8s.io.servicecidrs");
+    let (beta, v1) = ("networking.k8s.io/v1beta1", "networking.k8s.io/v1");
+    wait_said(&a, name, &format!("a={beta},b={beta} -> {beta}")).await;
+    a.stop().await;
+    // What the old release stores in a beta version, the new one stores in v1.
+    let a = Server::ready(&log, &Kind::new("a")).await;
+    wait_said(&a, name, &format!("a={v1},b={beta}")).await;
+    let different = Err(Disagreement::Different(vec![v1.to_owned(), beta.to_owned()]));
+    assert_eq!(a.fleet.agreement(group, resource).map(drop), different);
+    // What the old one does not serve at all, it says nothing about.
+    let silent = Err(Disagreement::Silent(vec!["b".to_owned()]));
+    assert_eq!(a.fleet.agreement("resource.k8s.io", "deviceclasses").map(drop), silent);
+    assert_eq!(a.fleet.agreement("", "nothing").map(drop), Err(Disagreement::Unknown));
+    b.stop().await;
+    let b = Server::ready(&log, &Kind::new("b")).await;
+    wait_said(&a, name, &format!("a={v1},b={v1} -> {v1}")).await;
+    let agreed = b.fleet.agreement(group, resource).map(|agreed| agreed.agreement.version);
+    assert_eq!(agreed.as_deref(), Ok(v1));
+    a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_taken_away_is_put_back_at_once() {
+    let log = Log::new();
+    let server = Server::ready(&log, &Kind::new("a")).await;
+    let agreed = server.fleet.agreement("", "configmaps").expect("agreed");
+    let strip = |object: &mut concord_registry::Object| {
+        object.insert("status".to_owned(), json!({}));
+    };
+    server.update(STORAGE_VERSIONS, ("", "core.configmaps"), Part::Sub("status"), strip).await;
+    server.config_map("a--1").await.expect("written as soon as the entry is back");
+    wait_said(&server, "core.configmaps", "a=v1 -> v1").await;
+    server.delete(STORAGE_VERSIONS, "", "core.configmaps").await;
+    server.config_map("a--2").await.expect("written as soon as the object is back");
+    // That it was otherwise in between is not forgotten.
+    let again = server.fleet.agreement("", "configmaps").expect("agreed");
+    assert_eq!(again.agreement.version, agreed.agreement.version);
+    assert!(again.since > agreed.since);
+    server.delete(STORAGE_VERSIONS, "", "internal.apiserver.k8s.io.storageversions").await;
+    wait_said(
+        &server,
+        "internal.apiserver.k8s.io.storageversions",
+        "a=internal.apiserver.k8s.io/v1alpha1 -> internal.apiserver.k8s.io/v1alpha1",
+    )
+    .await;
+    assert_eq!(audit(&log, &[("configmaps", "core.configmaps")]).await, 2);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_what_is_not_stored_any_more_are_withdrawn() {
+    let log = Log::new();
+    let server = Server::ready(&log, &Kind::new("a")).await;
+    let own = json!({"storageVersions": [{"apiServerID": "a", "encodingVersion": "v1", "decodableVersions": ["v1"]}],
+        "commonEncodingVersion": "v1"});
+    server.create(STORAGE_VERSIONS, "", json!({"metadata": {"name": "old.things"}})).await.expect("created");
+    let set = |object: &mut concord_registry::Object| drop(object.insert("status".to_owned(), own.clone()));
+    server.update(STORAGE_VERSIONS, ("", "old.things"), Part::Sub("status"), set).await;
+    wait_for("the withdrawal", || async {
+        server.storage_version("old.things").await.is_none().then_some(())
+    })
+    .await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_fleet_writes_nothing() {
+    let log = Log::new();
+    let (a, b) = (Server::ready(&log, &Kind::new("a")).await, Server::ready(&log, &Kind::new("b")).await);
+    let before = log.revision().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(log.revision().await, before);
+    a.stop().await;
+    b.stop().await;
+}
