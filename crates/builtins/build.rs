@@ -2,8 +2,11 @@
 //!
 //! The names and types of fields come from the schemas of the `k8s-openapi` crate, which is never linked
 //! into the server; what it lacks comes from the tables in `facts/`. What the text looks like is said where
-//! it is read: `src/schemas/text.rs`.
+//! it is read: `src/schemas/text.rs`. What documents say about fields besides their types is written into a
+//! second file, compressed, which nobody reads before a document is asked for.
 
+#[path = "build/annotations.rs"]
+mod annotations;
 #[path = "build/compile.rs"]
 mod compile;
 #[path = "build/fact.rs"]
@@ -26,8 +29,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let facts = Facts::read(Path::new("facts"))?;
     let mut kinds = kinds::kinds();
     past::add(&mut kinds)?;
+    let annotations = annotations::annotations(&kinds.definitions, &facts)?;
     let text = compile::compile(kinds, &facts)?;
     let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
-    fs::write(Path::new(&out).join("schemas.txt"), text)?;
+    let out = Path::new(&out);
+    fs::write(out.join("schemas.txt"), text)?;
+    fs::write(out.join("annotations.json.z"), annotations)?;
     Ok(())
 }

@@ -171,7 +171,7 @@ impl Compiler<'_> {
     }
 }
 
-fn lists(required: &Value, field: &str) -> bool {
+pub(crate) fn lists(required: &Value, field: &str) -> bool {
     required.as_array().is_some_and(|required| required.iter().any(|name| name == field))
 }
 
@@ -189,7 +189,7 @@ fn scalar(ty: Option<&str>, format: Option<&str>) -> Option<(&'static str, &'sta
 }
 
 /// Types that Go reads by hand.
-fn scalar_definition(name: &str) -> Option<&'static str> {
+pub(crate) fn scalar_definition(name: &str) -> Option<&'static str> {
     if let Some(meta) = name.strip_prefix(META) {
         return match meta {
             "Time" => Some("time"),
@@ -209,14 +209,14 @@ fn scalar_definition(name: &str) -> Option<&'static str> {
 
 /// What a name in `facts/go-types.txt` names.
 #[derive(Clone, Copy, PartialEq)]
-enum Named {
+pub(crate) enum Named {
     Scalar,
     List,
     Map,
     Key,
 }
 
-fn go_type(of: Struct<'_>, facts: &FieldFacts, wanted: Named) -> Option<String> {
+pub(crate) fn go_type(of: Struct<'_>, facts: &FieldFacts, wanted: Named) -> Option<String> {
     let name = facts.go_types.iter().find_map(|name| {
         let (kind, name) = match name.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
             Some(key) => (Named::Key, key),
@@ -240,7 +240,7 @@ fn go_name(definition: &str) -> Result<String> {
     }
 }
 
-fn structure(definition: &str) -> Result<Struct<'_>> {
+pub(crate) fn structure(definition: &str) -> Result<Struct<'_>> {
     let mut parts = definition.rsplit('.');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(name), Some(version), Some(group)) => Ok(Struct { group, version, name }),

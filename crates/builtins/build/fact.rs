@@ -24,6 +24,8 @@ pub(crate) struct Facts {
     /// Go's names by field.
     go_types: Rows,
     keys: HashSet<String>,
+    enums: Table,
+    documents: Table,
 }
 
 /// A struct: where its facts are found.
@@ -72,7 +74,9 @@ impl Facts {
         let since = Table::parse(&read("since.txt")?)?;
         let gated = Table::parse(&read("gated.txt")?)?;
         let keys = merging.keys();
-        Ok(Self { presence, required, embedded, merging, since, gated, go_types, keys })
+        let enums = Table::parse(&read("enums.txt")?)?;
+        let documents = Table::parse(&read("documents.txt")?)?;
+        Ok(Self { presence, required, embedded, merging, since, gated, go_types, keys, enums, documents })
     }
 
     /// Whether some list tells its items apart by a field of this name.
@@ -96,6 +100,21 @@ impl Facts {
         };
         merging(&mut facts, self.merging.get(structure), name);
         facts
+    }
+
+    /// The values of a type, which a field of this struct has.
+    pub(crate) fn values(&self, structure: Struct<'_>, go_type: &str) -> Vec<String> {
+        let (package, name) = go_type.rsplit_once('.').unwrap_or(("", go_type));
+        let own = self.enums.get(Struct { name, ..structure });
+        let core = Struct { group: "core", version: "v1", name };
+        let values = if own.is_empty() && package == "v1" { self.enums.get(core) } else { own };
+        let values = values.split(',').map(str::trim).filter(|value| !value.is_empty());
+        values.map(|value| value.trim_matches('"').to_owned()).collect()
+    }
+
+    /// What else documents say of a struct and its fields: words of `facts/documents.txt`.
+    pub(crate) fn documents(&self, structure: Struct<'_>) -> impl Iterator<Item = (&str, &str)> {
+        self.documents.get(structure).split_whitespace().filter_map(|word| word.split_once('='))
     }
 
     fn go_types(&self, structure: Struct<'_>, name: &str) -> Vec<String> {

@@ -28,6 +28,26 @@ impl Collector {
         self.add::<K>(K::GROUP, K::VERSION, K::KIND);
     }
 
+    /// The types of answers that are no kinds of any resource, for what is said about them.
+    fn shared(&mut self) {
+        use k8s_openapi::apimachinery::pkg::{
+            apis::meta::v1::{
+                APIGroup, APIGroupList, APIResourceList, APIVersions, ListMeta, Patch, WatchEvent,
+            },
+            runtime::RawExtension,
+            version::Info,
+        };
+        let generator = &mut self.generator;
+        generator.subschema_for::<APIGroup>();
+        generator.subschema_for::<APIGroupList>();
+        generator.subschema_for::<APIResourceList>();
+        generator.subschema_for::<APIVersions>();
+        generator.subschema_for::<Info>();
+        generator.subschema_for::<ListMeta>();
+        generator.subschema_for::<Patch>();
+        generator.subschema_for::<WatchEvent<RawExtension>>();
+    }
+
     fn add<K: JsonSchema>(&mut self, group: &'static str, version: &'static str, kind: &'static str) {
         self.generator.subschema_for::<K>();
         let definition = K::schema_name().into_owned();
@@ -95,6 +115,7 @@ pub(crate) fn kinds() -> Kinds {
     }
     // The crate does not count it as a resource: it is known in every group and version.
     collector.add::<k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions>("", "v1", "DeleteOptions");
+    collector.shared();
     let Collector { mut generator, kinds } = collector;
     Kinds { kinds, definitions: generator.take_definitions(false) }
 }
