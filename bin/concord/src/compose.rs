@@ -16,7 +16,7 @@ use concord_controllers::{
 };
 use concord_endpoints::Apis;
 use concord_fleet::{Fleet, FleetState};
-use concord_openapi::OpenApi;
+use concord_openapi::{Contents, OPENID, OpenApi};
 use concord_plugins::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
     DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, Objects, PersistentVolumeClaimResize,
@@ -151,7 +151,7 @@ impl Parts {
     /// What answers requests: for objects, and for the documents about them.
     pub(crate) fn handler(&self) -> Arc<dyn Handler> {
         let apis = self.apis.clone();
-        let openapi = OpenApi::new(move || apis.set(), &self.release.to_string());
+        let openapi = OpenApi::new(move || apis.set(), self.contents());
         Arc::new(Served { apis: self.apis.clone(), openapi, openid: self.openid.clone() })
     }
 
@@ -163,6 +163,18 @@ impl Parts {
         reloader: &mut Reloader,
     ) {
         self.accounts.reload(options, pki_dir, self.openid.clone(), reloader);
+    }
+
+    /// What documents are made from, besides the resources.
+    fn contents(&self) -> Contents {
+        let (registry, customs) = (self.registry.clone(), self.customs.clone());
+        let openid = self.openid.iter().flat_map(|_| &OPENID);
+        Contents {
+            release: self.release.to_string(),
+            annotations: concord_builtins::annotations,
+            definitions: Box::new(move |resource| customs.spec(resource, &registry.replica().newest().ok()?)),
+            services: openid.collect(),
+        }
     }
 
     /// Every path that the index of the server lists.

@@ -16,6 +16,7 @@ use concord_replica::{Entry, Snapshot};
 use concord_store::{Compare, Revision};
 use concord_webhook::Client;
 use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
 
 use crate::{
     definition::{Definition, Names},
@@ -103,6 +104,13 @@ impl CustomResources {
         // All versions may have been turned off.
         let stored = || definition.version(&definition.stored);
         made.or_else(|| Some(endpoint(&self.place, definition, stored()?, known.since).resource))
+    }
+
+    /// The `spec` of the definition that a resource was made from, as it is at the state of the snapshot: what documents
+    /// tell of the resource, and nobody else needs to keep.
+    pub fn spec(&self, resource: &Resource, snapshot: &Snapshot) -> Option<Value> {
+        let name = format!("{}.{}", resource.names.plural, resource.version.group);
+        self.object(snapshot.get(&self.key(&name))?)?.remove("spec")
     }
 
     fn known(&self, name: &str) -> Option<Arc<Known>> {

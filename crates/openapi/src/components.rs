@@ -11,7 +11,13 @@ use concord_registry::{Resource, SubresourceKind};
 use concord_schema::{Field, ListType, MAX_DEPTH, Place, Scalar, Schema, Shape};
 use serde_json::{Map, Value, json};
 
-use crate::operation::group_version_kind;
+use crate::{
+    annotations::{Texts, add, annotate},
+    custom::{Defined, Envelope},
+    names,
+    operation::group_version_kind,
+    swagger,
+};
 
 /// Where the types that all APIs share are.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
@@ -54,18 +60,41 @@ pub(crate) fn subresource_schema(behaviour: &SubresourceKind) -> Option<Arc<Sche
     }
 }
 
+/// What documents are made from, besides the resources.
+pub(crate) struct Sources<'a> {
+    pub(crate) kinds: &'a Kinds,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) definitions: &'a Definitions,
+}
+
+/// Gives the `spec` of the CustomResourceDefinition that a resource was made from.
+pub type Definitions = dyn Fn(&Resource) -> Option<Value> + Send + Sync;
+
+/// Which OpenAPI a document is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Version 3, which can say everything.
+    V3,
+    /// Version 2.
+    V2,
+}
+
 /// Collects the types that are referred to, and those that they refer to.
 pub(crate) struct Components<'a> {
-    kinds: &'a Kinds,
+    sources: &'a Sources<'a>,
+    dialect: Dialect,
     /// Whose document it is: some of the shared types are known as kinds of every version.
-    version: Option<&'a GroupVersion>,
+    versions: Vec<GroupVersion>,
     schemas: BTreeMap<String, Value>,
+    /// Those that version 2 says in its own way.
+    custom: BTreeMap<String, Value>,
     pending: Vec<Place>,
 }
 
 impl<'a> Components<'a> {
-    pub(crate) fn new(kinds: &'a Kinds, version: Option<&'a GroupVersion>) -> Self {
-        Self { kinds, version, schemas: BTreeMap::new(), pending: Vec::new() }
+    pub(crate) fn new(sources: &'a Sources<'a>, dialect: Dialect, versions: Vec<GroupVersion>) -> Self {
+        let (schemas, custom) = (BTreeMap::new(), BTreeMap::new());
+        Self { sources, dialect, versions, schemas, custom, pending: Vec::new() }
     }
 
     /// A reference to one of the types that all APIs share, by its name in the meta group.
@@ -82,12 +111,19 @@ impl<'a> Components<'a> {
             }
             let mut schema = SHARED.get(&name).cloned().unwrap_or_default();
             references(&schema, &mut wanted);
+            self.annotate(&name, &mut schema);
             if let Some(kinds) = self.shared_kinds(&name) {
-                schema["x-kubernetes-group-version-kind"] = kinds;
+                add(&mut schema, "x-kubernetes-group-version-kind", kinds);
             }
             self.schemas.insert(name, schema);
         }
         reference(name)
+    }
+
+    fn annotate(&self, name: &str, schema: &mut Value) {
+        if let Some(text) = self.sources.texts.get(name) {
+            annotate(schema, text);
+        }
     }
 
     fn shared_kinds(&self, name: &str) -> Option<Value> {
@@ -96,12 +132,53 @@ impl<'a> Components<'a> {
         let versions = match kind {
             "Status" | "APIResourceList" | "APIGroup" | "APIGroupList" | "APIVersions" => vec![&core],
             "DeleteOptions" | "WatchEvent" => {
-                let own = self.version.filter(|version| **version != core);
+                let own = self.versions.iter().filter(|version| **version != core);
                 [&core].into_iter().chain(own).collect()
             }
             _ => return None,
         };
         Some(versions.into_iter().map(|version| group_version_kind(&version.with_kind(kind))).collect())
+    }
+
+    /// References to the types of a custom resource and of its lists. If it has no definition any more, it is any object.
+    pub(crate) fn custom(&mut self, resource: &Resource) -> (Value, Value) {
+        let spec = (self.sources.definitions)(resource);
+        let defined = spec.and_then(|mut spec| Defined::read(&mut spec, &resource.version.version));
+        let Some(defined) = defined else {
+            let any = json!({"type": "object"});
+            return (any.clone(), any);
+        };
+        let texts = &self.sources.texts;
+        let name = |kind: &str| names::definition(&resource.version, kind, |name| texts.contains_key(name));
+        let (object_name, list_name) = (name(&resource.names.kind), name(&resource.names.list_kind));
+        let references = (reference(&object_name), reference(&list_name));
+        let (object, list) = self.custom_schemas(resource, &defined, &references.0);
+        self.meta("ObjectMeta");
+        self.meta("ListMeta");
+        let into = if self.dialect == Dialect::V3 { &mut self.schemas } else { &mut self.custom };
+        into.insert(object_name, object);
+        into.insert(list_name, list);
+        references
+    }
+
+    fn custom_schemas(&self, resource: &Resource, defined: &Defined, items: &Value) -> (Value, Value) {
+        let (texts, kind, list_kind) = (&self.sources.texts, &resource.names.kind, &resource.names.list_kind);
+        let (mut object, mut list) = match self.dialect {
+            Dialect::V3 => {
+                let envelope = Envelope::lossless(texts);
+                (defined.lossless(&envelope), envelope.list(items, kind, list_kind))
+            }
+            Dialect::V2 => {
+                let envelope = Envelope::lossy(texts);
+                (defined.lossy(&envelope), envelope.list(&swagger::reference(items), kind, list_kind))
+            }
+        };
+        defined.mark(&mut list);
+        for (schema, kind) in [(&mut object, kind), (&mut list, list_kind)] {
+            let kind = group_version_kind(&resource.version.with_kind(kind));
+            add(schema, "x-kubernetes-group-version-kind", json!([kind]));
+        }
+        (object, list)
     }
 
     /// A reference to the type of an object. What has no definition is any object.
@@ -114,20 +191,13 @@ impl<'a> Components<'a> {
 
     /// A reference to the type of a list of objects.
     pub(crate) fn list(&mut self, schema: Option<&Schema>, kind: &GroupVersionKind) -> Value {
-        let items = self.object(schema);
-        let metadata = self.meta("ListMeta");
-        let text = json!({"type": "string"});
-        let list = json!({
-            "type": "object",
-            "properties": {
-                "apiVersion": text,
-                "items": {"type": "array", "items": items},
-                "kind": text,
-                "metadata": metadata,
-            },
-            "required": ["items"],
-            "x-kubernetes-group-version-kind": [group_version_kind(kind)],
-        });
+        let mut items = self.object(schema);
+        add(&mut items, "default", json!({}));
+        self.meta("ListMeta");
+        let of = kind.kind.strip_suffix("List").unwrap_or(&kind.kind);
+        let mut list = Envelope::lossless(&self.sources.texts).list(&items, of, &kind.kind);
+        list["properties"]["metadata"]["default"] = json!({});
+        add(&mut list, "x-kubernetes-group-version-kind", json!([group_version_kind(kind)]));
         // A list is defined next to its items.
         let package = schema.and_then(|schema| schema.place().definition()?.rsplit_once('.'));
         let Some((package, _)) = package else { return list };
@@ -139,15 +209,24 @@ impl<'a> Components<'a> {
 
     /// All types that were referred to.
     pub(crate) fn finish(mut self) -> BTreeMap<String, Value> {
+        self.define_pending();
+        if self.dialect == Dialect::V2 {
+            self.schemas.values_mut().for_each(swagger::reduce);
+            self.schemas.append(&mut self.custom);
+        }
+        self.schemas
+    }
+
+    fn define_pending(&mut self) {
         while let Some(place) = self.pending.pop() {
             let Some(name) = place.definition() else { continue };
             let mut schema = self.inline(&place, 0);
-            if let Some(kind) = self.kinds.0.get(name) {
+            self.annotate(name, &mut schema);
+            if let Some(kind) = self.sources.kinds.0.get(name) {
                 schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(kind)]);
             }
             self.schemas.insert(name.to_owned(), schema);
         }
-        self.schemas
     }
 
     /// What stands at a place: a reference to its type, or the type itself if that has no name.
@@ -166,7 +245,11 @@ impl<'a> Components<'a> {
         match place.shape() {
             Shape::Struct { fields, atomic } => self.structure(place, fields, *atomic, depth),
             Shape::Map { values, atomic } => {
-                let values = self.place(&place.at(*values), depth);
+                let mut values = self.place(&place.at(*values), depth);
+                if let Value::Object(list) = &mut values {
+                    // Where lists are the members of a map, upstream does not say what is so anyway.
+                    list.retain(|name, of| name != "x-kubernetes-list-type" || of != "atomic");
+                }
                 mark_atomic(json!({"type": "object", "additionalProperties": values}), *atomic)
             }
             Shape::List { items, list_type } => {
@@ -233,8 +316,7 @@ fn list(items: &Value, list_type: &ListType) -> Value {
     schema
 }
 
-/// Adds how strategic merge patches merge the field. Nothing may stand beside a reference, which therefore moves
-/// into an `allOf`.
+/// Adds how strategic merge patches merge the field.
 fn with_strategy(mut schema: Value, field: &Field) -> Value {
     let strategy = match (field.strategy(), field.retains_keys()) {
         (PatchStrategy::Default, false) => return schema,
@@ -243,12 +325,9 @@ fn with_strategy(mut schema: Value, field: &Field) -> Value {
         (PatchStrategy::Merge, true) => "merge,retainKeys",
         (PatchStrategy::Replace, _) => "replace",
     };
-    if schema.get("$ref").is_some() {
-        schema = json!({"allOf": [schema]});
-    }
-    schema["x-kubernetes-patch-strategy"] = strategy.into();
+    add(&mut schema, "x-kubernetes-patch-strategy", strategy.into());
     if let Some(key) = field.merge_key() {
-        schema["x-kubernetes-patch-merge-key"] = key.into();
+        add(&mut schema, "x-kubernetes-patch-merge-key", key.into());
     }
     schema
 }

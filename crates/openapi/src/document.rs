@@ -2,23 +2,22 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use concord_codec::{JSON_AND_YAML, MediaType, Offer};
+use concord_codec::{JSON_AND_YAML, Offer};
 use concord_meta::GroupVersion;
-use concord_registry::Resource;
+use concord_registry::{Form, Resource};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    components::{Components, Kinds},
+    components::{Components, Dialect, Sources},
     names,
     operation::{Answer, Operation, PathItem},
     paths,
 };
 
-/// The forms of discovery, and of what is told in one form only.
+/// The forms of discovery.
 const DISCOVERED: &Offer = JSON_AND_YAML;
-const JSON: &Offer = &[MediaType::Json];
 
 /// An OpenAPI document. The members stand in the order of their names, as in everything that is written here:
 /// equal documents have equal bytes.
@@ -38,9 +37,56 @@ pub(crate) enum Subject {
     Group(String),
     /// The groups, other than the core group.
     Groups,
-    /// The version of the server.
-    ServerVersion,
+    /// Something that is no API of objects.
+    Service(&'static Service),
 }
+
+/// A path of the server that has a document of its own and is no API of objects.
+#[derive(Debug)]
+pub struct Service {
+    /// Without slashes around it.
+    pub path: &'static str,
+    /// What its operations are grouped by.
+    pub tag: &'static str,
+    /// The name of the operation that reads it.
+    pub operation: &'static str,
+    /// What it tells.
+    pub description: &'static str,
+    /// The form it has.
+    pub media_type: &'static str,
+    /// The name of its type, if that is one that all APIs share; it is a text otherwise.
+    pub definition: Option<&'static str>,
+}
+
+/// What a server that issues tokens says about them.
+pub static OPENID: [Service; 2] = [
+    Service {
+        path: ".well-known/openid-configuration",
+        tag: "WellKnown",
+        operation: "getServiceAccountIssuerOpenIDConfiguration",
+        description: "Tells who issues the tokens of service accounts, and where its keys are.",
+        media_type: "application/json",
+        definition: None,
+    },
+    Service {
+        path: "openid/v1/jwks",
+        tag: "openid",
+        operation: "getServiceAccountIssuerOpenIDKeyset",
+        description: "Tells the keys that verify the tokens of service accounts.",
+        media_type: "application/jwk-set+json",
+        definition: None,
+    },
+];
+
+/// The version of the server, which every server tells.
+pub(crate) static VERSION: Service = Service {
+    path: "version",
+    tag: "version",
+    operation: "getCodeVersion",
+    description: "Tells the version of the server.",
+    media_type: "application/json",
+    definition: Some("io.k8s.apimachinery.pkg.version.Info"),
+};
 
 impl Subject {
     /// Where the document is found, which is where what it is about is found.
@@ -50,61 +96,107 @@ impl Subject {
             Self::Group(name) if name.is_empty() => "api".to_owned(),
             Self::Group(name) => format!("apis/{name}"),
             Self::Groups => "apis".to_owned(),
-            Self::ServerVersion => "version".to_owned(),
+            Self::Service(service) => service.path.to_owned(),
         }
+    }
+
+    /// The version it is about, if it is about one.
+    pub(crate) fn version(&self) -> Option<&GroupVersion> {
+        if let Self::Version(version, _) = self { Some(version) } else { None }
+    }
+
+    /// Whether a document about the other would be the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Version(version, resources), Self::Version(other, others)) => {
+                let same = |(one, other): (&Arc<Resource>, &Arc<Resource>)| Arc::ptr_eq(one, other);
+                version == other && resources.len() == others.len() && resources.iter().zip(others).all(same)
+            }
+            _ => self.key() == other.key(),
+        }
+    }
+
+    /// Whether it is about custom resources.
+    fn is_custom(&self) -> bool {
+        let Self::Version(_, resources) = self else { return false };
+        resources.iter().any(|resource| matches!(resource.form(), Some(Form::Custom(_))))
     }
 
     /// The document. `release` is the version of the API as a whole, such as `1.36`.
-    pub(crate) fn document(&self, release: &str, kinds: &Kinds) -> Document {
-        let version = if let Self::Version(version, _) = self { Some(version) } else { None };
-        let mut components = Components::new(kinds, version);
-        let (tag, mut items) = self.discovery(&mut components);
+    pub(crate) fn document(&self, release: &str, sources: &Sources<'_>) -> Document {
+        let versions = self.version().cloned().into_iter().collect();
+        let mut components = Components::new(sources, Dialect::V3, versions);
+        let (tag, items) = self.items(&mut components);
+        let schemas = components.finish();
+        let (components, info) = if self.is_custom() {
+            let info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
+            (json!({"schemas": schemas}), info)
+        } else {
+            let bearer = json!({
+                "description": "A token of the caller.",
+                "in": "header",
+                "name": "authorization",
+                "type": "apiKey",
+            });
+            let components = json!({"schemas": schemas, "securitySchemes": {"BearerToken": bearer}});
+            (components, json!({"title": "Kubernetes", "version": release}))
+        };
+        let paths = items.into_iter().map(|item| item.document(&tag)).collect();
+        Document { components, info, openapi: "3.0.0", paths }
+    }
+
+    /// The tag of all operations, and the paths. The types they are about are added to `components`.
+    pub(crate) fn items(&self, components: &mut Components<'_>) -> (String, Vec<PathItem>) {
+        let mut items: Vec<PathItem> = Vec::new();
         if let Self::Version(_, resources) = self {
-            items.extend(resources.iter().flat_map(|resource| paths::of(resource, &mut components)));
+            items.extend(resources.iter().flat_map(|resource| paths::of(resource, components)));
         }
-        Document {
-            components: json!({
-                "schemas": components.finish(),
-                "securitySchemes": {
-                    "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
-                },
-            }),
-            info: json!({"title": "Kubernetes", "version": release}),
-            openapi: "3.0.0",
-            paths: items.into_iter().map(|item| item.document(&tag)).collect(),
+        if !self.is_custom() {
+            items.push(self.discovery(components));
+        }
+        (self.tag(), items)
+    }
+
+    /// The tag of all operations.
+    fn tag(&self) -> String {
+        match self {
+            Self::Version(version, _) => names::tag(version),
+            Self::Group(name) => names::group_tag(name),
+            Self::Groups => "apis".to_owned(),
+            Self::Service(service) => service.tag.to_owned(),
         }
     }
 
-    /// The tag of all operations, and the path that tells what there is.
-    fn discovery(&self, components: &mut Components<'_>) -> (String, Vec<PathItem>) {
-        let (tag, id, schema) = match self {
+    /// The path that tells what there is.
+    fn discovery(&self, components: &mut Components<'_>) -> PathItem {
+        let (id, schema) = match self {
             Self::Version(version, _) => {
-                let id = format!("get{}APIResources", names::infix(version));
-                (names::tag(version), id, components.meta("APIResourceList"))
+                (format!("get{}APIResources", names::infix(version)), components.meta("APIResourceList"))
             }
             Self::Group(name) if name.is_empty() => {
-                ("core".to_owned(), "getCoreAPIVersions".to_owned(), components.meta("APIVersions"))
+                ("getCoreAPIVersions".to_owned(), components.meta("APIVersions"))
             }
-            Self::Group(name) => {
-                let id = format!("get{}APIGroup", names::group(name));
-                (names::group_tag(name), id, components.meta("APIGroup"))
-            }
-            Self::Groups => ("apis".to_owned(), "getAPIVersions".to_owned(), components.meta("APIGroupList")),
-            Self::ServerVersion => {
-                let schema = components.shared("io.k8s.apimachinery.pkg.version.Info");
-                ("version".to_owned(), "getCodeVersion".to_owned(), schema)
+            Self::Group(name) => (format!("get{}APIGroup", names::group(name)), components.meta("APIGroup")),
+            Self::Groups => ("getAPIVersions".to_owned(), components.meta("APIGroupList")),
+            Self::Service(service) => {
+                let schema = service.definition.map(|definition| components.shared(definition));
+                (service.operation.to_owned(), schema.unwrap_or_else(|| json!({"type": "string"})))
             }
         };
-        let offer = if let Self::ServerVersion = self { JSON } else { DISCOVERED };
-        let media_types = offer.iter().map(ToString::to_string).collect();
+        let (description, media_types) = match self {
+            Self::Service(service) => (service.description, vec![service.media_type.to_owned()]),
+            _ => ("Tells what is served.", DISCOVERED.iter().map(ToString::to_string).collect()),
+        };
         let operation = Operation {
             method: "get",
             id,
+            description: description.to_owned(),
             action: None,
             parameters: Vec::new(),
             body: None,
+            takes: media_types.clone(),
             answer: Answer { codes: &[StatusCode::OK], media_types, schema },
         };
-        (tag, vec![PathItem { path: format!("/{}/", self.key()), operations: vec![operation] }])
+        PathItem { path: format!("/{}/", self.key()), operations: vec![operation] }
     }
 }

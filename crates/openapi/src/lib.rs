@@ -1,22 +1,33 @@
 //! The OpenAPI documents of what is served.
 //!
-//! [`OpenApi`] answers requests below `/openapi/v3`: an index of documents and the documents, one for each group
-//! and version. They are made from the resources of an [`ApiSet`](concord_endpoints::ApiSet) and the schemas of
-//! their kinds when somebody asks for them, and made again only for groups that changed. Clients learn from them
-//! which fields a kind has, how patches merge, and which parameters a request can have.
+//! [`OpenApi`] answers requests below `/openapi`: an index of documents of version 3, the documents, one for each group and
+//! version, and one document of version 2 about everything. They are made from the resources of an
+//! [`ApiSet`](concord_endpoints::ApiSet) and the schemas of their kinds when somebody asks for them, made again only if what
+//! they are about changed, and kept compressed. Clients learn from them which fields a kind has, how patches merge, and
+//! which parameters a request can have.
 //!
-//! This crate knows no concrete resource: what it says it has from the set, and from `meta.json` for the types that
-//! all APIs share. It never says anything about a request; what is served is decided elsewhere.
+//! This crate knows no concrete resource: what it says it has from the set, from the [`Contents`] it is given, and from
+//! `meta.json` for the types that all APIs share. It never says anything about a request; what is served is decided
+//! elsewhere.
 //!
-//! Start with [`OpenApi`], then `paths.rs` for the operations and `components.rs` for the types.
+//! Start with [`OpenApi`], then `paths.rs` for the operations, `components.rs` for the types, `custom.rs` for those of custom
+//! resources and `swagger.rs` for version 2.
 
+mod annotations;
 mod components;
+mod custom;
 mod document;
 mod names;
+mod negotiate;
 mod operation;
+mod packed;
 mod parameters;
 mod paths;
+mod protobuf;
 mod publication;
 mod serve;
+mod swagger;
 
-pub use serve::OpenApi;
+pub use components::Definitions;
+pub use document::{OPENID, Service};
+pub use serve::{Contents, OpenApi};

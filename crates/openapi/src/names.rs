@@ -38,6 +38,13 @@ pub(crate) fn infix(version: &GroupVersion) -> String {
     group(&version.group) + &camel(&version.version)
 }
 
+/// The name of a custom kind's definition: `com.example.lab.v1.Widget`. One that is taken already is marked.
+pub(crate) fn definition(version: &GroupVersion, kind: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let group: Vec<&str> = version.group.rsplit('.').collect();
+    let name = format!("{}.{}.{kind}", group.join("."), version.version);
+    if is_taken(&name) { format!("{name}_v2") } else { name }
+}
+
 /// Where the paths of a version begin.
 pub(crate) fn root(version: &GroupVersion) -> String {
     match version.group.as_str() {
@@ -49,6 +56,15 @@ pub(crate) fn root(version: &GroupVersion) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn definitions_are_called_by_their_group_backwards() {
+        let version = GroupVersion::new("lab.example.com", "v1");
+        assert_eq!(definition(&version, "Widget", |_| false), "com.example.lab.v1.Widget");
+        let version = GroupVersion::new("apps.api.k8s.io", "v1");
+        let taken = |name: &str| name == "io.k8s.api.apps.v1.Deployment";
+        assert_eq!(definition(&version, "Deployment", taken), "io.k8s.api.apps.v1.Deployment_v2");
+    }
 
     #[test]
     fn groups_and_versions_are_told_in_camel_case() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use concord_codec::MediaType;
 use concord_meta::GroupVersionKind;
-use concord_registry::{Backing, Resource, Subresource, SubresourceKind, Verb};
+use concord_registry::{Backing, Form, Resource, Subresource, SubresourceKind, Verb};
 use concord_schema::Schema;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::{
     components::{Components, subresource_schema},
     names,
     operation::{Answer, Body, Operation, PathItem},
-    parameters::{DELETE, DELETE_COLLECTION, GET, LIST, PATCH, Parameter, WRITE, path},
+    parameters::{DELETE, DELETE_COLLECTION, GET, GET_CUSTOM, LIST, PATCH, Parameter, WRITE, path},
 };
 
 const READ: &[StatusCode] = &[StatusCode::OK];
@@ -26,13 +26,14 @@ const PROXIED: [&str; 7] = ["delete", "get", "head", "options", "patch", "post",
 
 /// The paths of a resource and its subresources; the types they are about are added to `components`.
 pub(crate) fn of(resource: &Resource, components: &mut Components<'_>) -> Vec<PathItem> {
-    let mut describer = Describer { resource, schema: resource.schema(), components };
+    let custom = matches!(resource.form(), Some(Form::Custom(_))).then(|| components.custom(resource));
+    let mut describer = Describer { resource, schema: resource.schema(), custom, components };
     let mut items = vec![describer.collection(), describer.object()];
     items.extend(describer.everywhere());
     for subresource in &resource.subresources {
         items.extend(describer.subresource(subresource));
     }
-    if resource.allows(Verb::Watch) {
+    if resource.allows(Verb::Watch) && describer.custom.is_none() {
         items.extend(describer.watches());
     }
     items.retain(|item| !item.operations.is_empty());
@@ -42,13 +43,18 @@ pub(crate) fn of(resource: &Resource, components: &mut Components<'_>) -> Vec<Pa
 struct Describer<'a, 'c> {
     resource: &'a Resource,
     schema: Option<Arc<Schema>>,
+    /// References to the types of a custom resource: an object and a list.
+    custom: Option<(Value, Value)>,
     components: &'a mut Components<'c>,
 }
 
 impl Describer<'_, '_> {
     /// An operation on objects: `rest` is the end of its name.
     fn operation(&self, action: &'static str, rest: &str, answer: Answer) -> Operation {
+        let custom = self.custom.is_some();
         let (verb, method, parameters) = match action {
+            "deletecollection" if custom => ("delete", "delete", LIST),
+            "get" if custom => ("read", "get", GET_CUSTOM),
             "post" => ("create", "post", WRITE),
             "put" => ("replace", "put", WRITE),
             "patch" => ("patch", "patch", PATCH),
@@ -61,10 +67,45 @@ impl Describer<'_, '_> {
         Operation {
             method,
             id: format!("{verb}{}{rest}", names::infix(&self.resource.version)),
+            description: self.description(action),
             action: Some((action, self.resource.kind())),
             parameters: parameters.to_vec(),
             body: None,
+            takes: self.bodies(),
             answer,
+        }
+    }
+
+    fn description(&self, action: &str) -> String {
+        let kind = &self.resource.names.kind;
+        match action {
+            "post" => format!("Creates an object of kind {kind}."),
+            "put" => format!("Replaces an object of kind {kind}."),
+            "patch" => format!("Changes parts of an object of kind {kind}."),
+            "delete" => format!("Deletes an object of kind {kind}."),
+            "deletecollection" => format!("Deletes objects of kind {kind}."),
+            "list" => format!("Lists objects of kind {kind}, or watches them."),
+            "watch" => format!("Watches an object of kind {kind}. Deprecated: use a list with watch."),
+            "watchlist" => format!("Watches objects of kind {kind}. Deprecated: use a list with watch."),
+            _ => format!("Reads an object of kind {kind}."),
+        }
+    }
+
+    /// The forms that bodies can have. Built-in kinds do not say them.
+    fn bodies(&self) -> Vec<String> {
+        if self.custom.is_some() { self.objects() } else { anything() }
+    }
+
+    /// The body that is an object.
+    fn whole(&self, schema: Value) -> Body {
+        Body { required: true, media_types: self.bodies(), schema }
+    }
+
+    /// A reference to the type of the resource's objects.
+    fn kind(&mut self) -> Value {
+        match &self.custom {
+            Some((object, _)) => object.clone(),
+            None => self.components.object(self.schema.as_deref()),
         }
     }
 
@@ -75,6 +116,9 @@ impl Describer<'_, '_> {
 
     /// The forms that collections and their watches can have.
     fn collections(&self) -> Vec<String> {
+        if self.custom.is_some() {
+            return self.objects();
+        }
         let offer = self.resource.offer().iter();
         let watches = offer.filter(|media_type| **media_type != MediaType::Yaml);
         self.objects().into_iter().chain(watches.map(|of| format!("{of};stream=watch"))).collect()
@@ -102,7 +146,7 @@ impl Describer<'_, '_> {
             let answer =
                 Answer { codes: READ, media_types: self.objects(), schema: self.components.meta("Status") };
             let mut operation = self.operation("deletecollection", &format!("Collection{subject}"), answer);
-            operation.body = Some(self.delete_options());
+            operation.body = self.custom.is_none().then(|| self.delete_options());
             operations.push(operation);
         }
         if self.resource.allows(Verb::List) {
@@ -110,10 +154,10 @@ impl Describer<'_, '_> {
             operations.push(self.operation("list", &subject, answer));
         }
         if self.resource.allows(Verb::Create) {
-            let schema = self.components.object(self.schema.as_deref());
+            let schema = self.kind();
             let answer = Answer { codes: CREATED, media_types: self.objects(), schema: schema.clone() };
             let mut operation = self.operation("post", &subject, answer);
-            operation.body = Some(whole(schema));
+            operation.body = Some(self.whole(schema));
             operations.push(operation);
         }
         self.item("", "", operations)
@@ -121,18 +165,21 @@ impl Describer<'_, '_> {
 
     fn list(&mut self) -> Answer {
         let kind = self.resource.version.with_kind(&self.resource.names.list_kind);
-        let schema = self.components.list(self.schema.as_deref(), &kind);
+        let schema = match &self.custom {
+            Some((_, list)) => list.clone(),
+            None => self.components.list(self.schema.as_deref(), &kind),
+        };
         Answer { codes: READ, media_types: self.collections(), schema }
     }
 
     fn delete_options(&mut self) -> Body {
         let schema = self.components.meta("DeleteOptions");
-        Body { required: false, media_types: anything(), schema }
+        Body { required: false, media_types: self.bodies(), schema }
     }
 
     fn object(&mut self) -> PathItem {
         let subject = self.subject();
-        let schema = self.components.object(self.schema.as_deref());
+        let schema = self.kind();
         let mut operations = self.reads_and_writes(&self.resource.verbs, &subject, &schema);
         if self.resource.allows(Verb::Delete) {
             let returned = match &self.resource.backing {
@@ -160,13 +207,14 @@ impl Describer<'_, '_> {
             let media_types =
                 self.resource.patch_types().iter().map(|patch| patch.as_str().to_owned()).collect();
             let schema = self.components.meta("Patch");
-            let mut operation = self.operation("patch", subject, answer(WRITTEN));
+            let codes = if self.custom.is_some() { READ } else { WRITTEN };
+            let mut operation = self.operation("patch", subject, answer(codes));
             operation.body = Some(Body { required: true, media_types, schema });
             operations.push(operation);
         }
         if verbs.contains(&Verb::Update) {
             let mut operation = self.operation("put", subject, answer(WRITTEN));
-            operation.body = Some(whole(schema.clone()));
+            operation.body = Some(self.whole(schema.clone()));
             operations.push(operation);
         }
         operations
@@ -211,16 +259,20 @@ impl Describer<'_, '_> {
         if let SubresourceKind::Unreachable(_) = subresource.behaviour {
             return self.connection(subresource, &subject, &end);
         }
-        let own = subresource_schema(&subresource.behaviour).or_else(|| self.schema.clone());
-        let schema = self.components.object(own.as_deref());
+        let schema = match subresource_schema(&subresource.behaviour) {
+            Some(own) => self.components.object(Some(&own)),
+            None => self.kind(),
+        };
         let mut operations = self.reads_and_writes(&subresource.verbs, &subject, &schema);
         if subresource.verbs.contains(&Verb::Create) {
             let answer = Answer { codes: CREATED, media_types: self.objects(), schema: schema.clone() };
             let mut operation = self.operation("post", &subject, answer);
-            operation.body = Some(whole(schema));
+            operation.body = Some(self.whole(schema));
             operations.push(operation);
         }
-        concern(&mut operations, &subresource.kind);
+        if self.custom.is_none() {
+            concern(&mut operations, &subresource.kind);
+        }
         vec![self.item("", &end, operations)]
     }
 
@@ -239,9 +291,11 @@ impl Describer<'_, '_> {
             let operation = |method: &&'static str| Operation {
                 method,
                 id: format!("connect{}{}{rest}", names::infix(&self.resource.version), names::camel(method)),
+                description: format!("Connects to {} of a {}.", subresource.name, self.resource.names.kind),
                 action: Some(("connect", subresource.kind.clone())),
                 parameters: Vec::new(),
                 body: None,
+                takes: anything(),
                 answer: Answer { codes: READ, media_types: anything(), schema: text.clone() },
             };
             methods.iter().map(operation).collect()
@@ -267,13 +321,12 @@ fn anything() -> Vec<String> {
     vec!["*/*".to_owned()]
 }
 
-fn whole(schema: Value) -> Body {
-    Body { required: true, media_types: anything(), schema }
-}
-
 fn add_path_parameters(operation: &mut Operation, of: &str) {
-    const PARAMETERS: [(&str, Parameter); 3] =
-        [("{namespace}", path("namespace")), ("{name}", path("name")), ("{path}", path("path"))];
+    const PARAMETERS: [(&str, Parameter); 3] = [
+        ("{namespace}", path("namespace", "The namespace of the object.")),
+        ("{name}", path("name", "The name of the object.")),
+        ("{path}", path("path", "What the request to the object's own server asks for.")),
+    ];
     let present = PARAMETERS.into_iter().filter(|(word, _)| of.contains(word));
     operation.parameters.extend(present.map(|(_, parameter)| parameter));
 }

@@ -7,11 +7,32 @@ use std::{
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
-use concord_endpoints::{ApiGroup, ApiSet, Origin};
+use concord_endpoints::{ApiSet, Origin};
 use concord_registry::Resources as _;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::{sync::OnceCell, task::JoinError};
 
-use crate::{components::Kinds, document::Subject};
+use crate::{
+    annotations::Annotations,
+    components::{Definitions, Dialect, Kinds, Sources},
+    document::{self, Service, Subject, VERSION},
+    packed::Packed,
+    protobuf,
+    swagger::Swagger,
+};
+
+/// How many documents that have been replaced are kept under their hashes: clients that read the index of another server
+/// ask for them while servers are being replaced.
+const KEPT: usize = 2;
+
+/// What documents are made from, whatever the set.
+pub(crate) struct Context {
+    pub(crate) release: String,
+    pub(crate) annotations: Annotations,
+    pub(crate) definitions: Box<Definitions>,
+    pub(crate) services: Vec<&'static Service>,
+}
 
 /// Some bytes and their hash.
 #[derive(Debug, Clone)]
@@ -23,45 +44,69 @@ pub(crate) struct Published {
 /// Everything that is published about a set.
 pub(crate) struct Publication {
     set: Arc<ApiSet>,
-    release: Arc<str>,
-    leaves: BTreeMap<String, Arc<Leaf>>,
+    context: Arc<Context>,
+    leaves: BTreeMap<String, Arc<Document>>,
+    /// The document of version 2.
+    everything: Arc<Document>,
     kinds: OnceLock<Kinds>,
-    index: OnceLock<Published>,
+    index: OnceCell<Published>,
+}
+
+/// The forms that a document can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Protobuf,
+}
+
+/// What a document is about.
+enum About {
+    Subject(Subject),
+    Everything,
 }
 
 /// A document, made when it is asked for.
-pub(crate) struct Leaf {
-    subject: Subject,
-    /// The group it belongs to: while that is the same, so is the document.
-    group: Option<Arc<ApiGroup>>,
+pub(crate) struct Document {
+    about: About,
     hash: OnceLock<Arc<str>>,
-    published: OnceLock<Published>,
+    json: OnceCell<Packed>,
+    protobuf: OnceCell<Packed>,
+    /// Those that were here before, the newest last.
+    before: Vec<(Arc<str>, Packed)>,
 }
 
 impl Publication {
-    /// What is published about a set. Documents about groups that `before` has, too, are taken from there.
-    pub(crate) fn new(set: Arc<ApiSet>, release: Arc<str>, before: Option<&Self>) -> Self {
-        let mut leaves: Vec<Leaf> =
-            vec![Leaf::new(Subject::Groups, None), Leaf::new(Subject::ServerVersion, None)];
+    /// What is published about a set. Documents about what `before` has, too, are taken from there.
+    pub(crate) fn new(set: Arc<ApiSet>, context: Arc<Context>, before: Option<&Self>) -> Self {
+        let services = context.services.iter().copied().chain([&VERSION]).map(Subject::Service);
+        let mut subjects: Vec<Subject> = services.chain([Subject::Groups]).collect();
         for group in set.groups() {
             for version in group.versions() {
                 let resources =
                     version.resources().iter().map(|endpoint| endpoint.resource.clone()).collect();
-                leaves.push(Leaf::new(Subject::Version(version.version().clone(), resources), Some(group)));
+                subjects.push(Subject::Version(version.version().clone(), resources));
             }
             if group.origin() == Origin::BuiltIn {
-                leaves.push(Leaf::new(Subject::Group(group.name().to_owned()), Some(group)));
+                subjects.push(Subject::Group(group.name().to_owned()));
             }
         }
-        let keep = |leaf: Leaf| {
-            let key = leaf.subject.key();
-            let known =
-                before.and_then(|before| before.leaves.get(&key)).filter(|known| known.is_same(&leaf));
-            let leaf = known.cloned().unwrap_or_else(|| Arc::new(leaf));
+        let keep = |subject: Subject| {
+            let key = subject.key();
+            let known = before.and_then(|before| before.leaves.get(&key));
+            let leaf = match known {
+                Some(known) if known.is_about(&subject) => known.clone(),
+                _ => Arc::new(Document::new(About::Subject(subject), known.map(Arc::as_ref))),
+            };
             (key, leaf)
         };
-        let leaves = leaves.into_iter().map(keep).collect();
-        Self { set, release, leaves, kinds: OnceLock::new(), index: OnceLock::new() }
+        Self {
+            leaves: subjects.into_iter().map(keep).collect(),
+            everything: Arc::new(Document::new(About::Everything, None)),
+            kinds: OnceLock::new(),
+            index: OnceCell::new(),
+            set,
+            context,
+        }
     }
 
     /// Whether this is about that set.
@@ -70,31 +115,37 @@ impl Publication {
     }
 
     /// The document of a path, such as `apis/apps/v1`.
-    pub(crate) fn leaf(&self, key: &str) -> Option<&Arc<Leaf>> {
+    pub(crate) fn leaf(&self, key: &str) -> Option<&Arc<Document>> {
         self.leaves.get(key)
     }
 
-    /// The index, if it has been made.
-    pub(crate) fn known_index(&self) -> Option<Published> {
-        self.index.get().cloned()
+    /// The document of version 2.
+    pub(crate) fn everything(&self) -> &Arc<Document> {
+        &self.everything
     }
 
     /// The index: which documents there are, and their hashes.
     ///
     /// # Errors
     ///
-    /// When a document cannot be written.
-    pub(crate) fn index(&self) -> serde_json::Result<Published> {
-        if let Some(known) = self.known_index() {
-            return Ok(known);
-        }
-        let mut paths = BTreeMap::new();
-        for (key, leaf) in &self.leaves {
-            let hash = leaf.hash(self)?;
-            paths.insert(key, json!({"serverRelativeURL": url(key, &hash)}));
-        }
-        let index = Published::new(serde_json::to_vec(&json!({"paths": paths}))?);
-        Ok(self.index.get_or_init(|| index).clone())
+    /// When making it ended in an unexpected way.
+    pub(crate) async fn index(self: &Arc<Self>) -> Result<Published, JoinError> {
+        let make = async || {
+            let publication = Arc::clone(self);
+            tokio::task::spawn_blocking(move || publication.make_index()).await
+        };
+        self.index.get_or_try_init(make).await.cloned()
+    }
+
+    fn make_index(&self) -> Published {
+        // All documents are made one after the other, from texts that are unpacked once.
+        let _texts = self.context.annotations.texts();
+        let entry = |(key, leaf): (&String, &Arc<Document>)| {
+            (key.clone(), json!({"serverRelativeURL": url(key, &leaf.hash(self))}))
+        };
+        let paths: BTreeMap<String, Value> = self.leaves.iter().map(entry).collect();
+        let bytes = to_json(&json!({"paths": paths}));
+        Published { hash: hash(&bytes), bytes: bytes.into() }
     }
 
     fn kinds(&self) -> &Kinds {
@@ -107,58 +158,130 @@ pub(crate) fn url(key: &str, hash: &str) -> String {
     format!("/openapi/v3/{key}?hash={hash}")
 }
 
-impl Leaf {
-    fn new(subject: Subject, group: Option<&Arc<ApiGroup>>) -> Self {
-        Self { subject, group: group.cloned(), hash: OnceLock::new(), published: OnceLock::new() }
+impl Document {
+    fn new(about: About, replaced: Option<&Self>) -> Self {
+        let mut before = replaced.map_or_else(Vec::new, |replaced| replaced.before.clone());
+        let newest = replaced.and_then(|replaced| Some((replaced.hash.get()?, replaced.json.get()?)));
+        before.extend(newest.map(|(hash, json)| (hash.clone(), json.clone())));
+        before.drain(..before.len().saturating_sub(KEPT));
+        let (json, protobuf) = (OnceCell::new(), OnceCell::new());
+        Self { about, hash: OnceLock::new(), json, protobuf, before }
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        match (&self.group, &other.group) {
-            (Some(group), Some(other)) => Arc::ptr_eq(group, other),
-            (None, None) => true,
-            _ => false,
+    fn is_about(&self, subject: &Subject) -> bool {
+        matches!(&self.about, About::Subject(own) if own.is_same(subject))
+    }
+
+    fn dialect(&self) -> Dialect {
+        match self.about {
+            About::Subject(_) => Dialect::V3,
+            About::Everything => Dialect::V2,
         }
     }
 
-    /// The document, if it has been made.
-    pub(crate) fn known(&self) -> Option<Published> {
-        self.published.get().cloned()
+    /// A document that was here before, by its hash.
+    pub(crate) fn replaced(&self, hash: &str) -> Option<&Packed> {
+        self.before.iter().find(|(known, _)| **known == *hash).map(|(_, packed)| packed)
     }
 
-    /// The document.
+    /// The hash, if it is known.
+    pub(crate) fn known_hash(&self) -> Option<Arc<str>> {
+        self.hash.get().cloned()
+    }
+
+    /// The document in a form, and its hash, which is that of its JSON.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
-    pub(crate) fn published(&self, publication: &Publication) -> serde_json::Result<Published> {
-        if let Some(known) = self.known() {
-            return Ok(known);
+    /// When making it ended in an unexpected way.
+    pub(crate) async fn published(
+        self: &Arc<Self>,
+        form: Form,
+        publication: &Arc<Publication>,
+    ) -> Result<(Packed, Arc<str>), JoinError> {
+        let made = match form {
+            Form::Json => &self.json,
+            Form::Protobuf => &self.protobuf,
+        };
+        // It takes milliseconds, version 2 more of them, during which no other request should have to wait.
+        let make = async || {
+            let (document, publication) = (Arc::clone(self), Arc::clone(publication));
+            tokio::task::spawn_blocking(move || document.make(form, &publication)).await
+        };
+        let packed = made.get_or_try_init(make).await?.clone();
+        if let Some(hash) = self.hash.get() {
+            return Ok((packed, hash.clone()));
         }
-        let published = self.make(publication)?;
-        self.hash.get_or_init(|| published.hash.clone());
-        Ok(self.published.get_or_init(|| published).clone())
+        let (document, publication) = (Arc::clone(self), Arc::clone(publication));
+        let hash = tokio::task::spawn_blocking(move || document.hash(&publication)).await?;
+        Ok((packed, hash))
     }
 
     /// The hash alone. The document is not kept: most are never read.
-    fn hash(&self, publication: &Publication) -> serde_json::Result<Arc<str>> {
-        if let Some(known) = self.hash.get() {
-            return Ok(known.clone());
-        }
-        let hash = self.make(publication)?.hash;
-        Ok(self.hash.get_or_init(|| hash).clone())
+    fn hash(&self, publication: &Publication) -> Arc<str> {
+        self.hash.get_or_init(|| hash(&self.json(publication))).clone()
     }
 
-    fn make(&self, publication: &Publication) -> serde_json::Result<Published> {
-        let document = self.subject.document(&publication.release, publication.kinds());
-        Ok(Published::new(serde_json::to_vec(&document)?))
+    fn make(&self, form: Form, publication: &Publication) -> Packed {
+        match form {
+            Form::Json => {
+                let json = self.json(publication);
+                self.hash.get_or_init(|| hash(&json));
+                Packed::new(&json)
+            }
+            Form::Protobuf => {
+                let document = match self.written(publication) {
+                    Written::V3(document) => serde_json::to_value(document),
+                    Written::V2(document) => serde_json::to_value(document),
+                };
+                let document = document.expect(SAYABLE);
+                Packed::new(&protobuf::encode(&document, self.dialect()))
+            }
+        }
+    }
+
+    fn json(&self, publication: &Publication) -> Vec<u8> {
+        match self.written(publication) {
+            Written::V3(document) => to_json(&document),
+            Written::V2(document) => to_json(&document),
+        }
+    }
+
+    fn written(&self, publication: &Publication) -> Written {
+        let context = &publication.context;
+        let sources = Sources {
+            kinds: publication.kinds(),
+            texts: context.annotations.texts(),
+            definitions: &*context.definitions,
+        };
+        match &self.about {
+            About::Subject(subject) => Written::V3(subject.document(&context.release, &sources)),
+            About::Everything => {
+                let subjects = publication.leaves.values().filter_map(|leaf| match &leaf.about {
+                    About::Subject(subject) => Some(subject),
+                    About::Everything => None,
+                });
+                Written::V2(Swagger::new(subjects, &context.release, &sources))
+            }
+        }
     }
 }
 
-impl Published {
-    /// The hash is upstream's: SHA-512 in capital letters.
-    fn new(bytes: Vec<u8>) -> Self {
-        let hash: String =
-            digest(&SHA512, &bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
-        Self { bytes: bytes.into(), hash: hash.into() }
-    }
+/// A document before it has a form.
+enum Written {
+    V3(document::Document),
+    V2(Swagger),
+}
+
+/// Why writing cannot fail.
+const SAYABLE: &str = "documents have nothing that JSON cannot say";
+
+fn to_json(document: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).expect(SAYABLE)
+}
+
+/// Upstream's hash: SHA-512 in capital letters.
+fn hash(bytes: &[u8]) -> Arc<str> {
+    let hash: String = digest(&SHA512, bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    hash.into()
 }

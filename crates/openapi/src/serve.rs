@@ -1,6 +1,6 @@
 //! Answering requests for documents.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
@@ -10,39 +10,80 @@ use concord_server::{
 };
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{ACCEPT, CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY},
+    header::{CACHE_CONTROL, CONTENT_ENCODING, ETAG, EXPIRES, LOCATION, VARY},
 };
 use jiff::{Timestamp, ToSpan as _, fmt::rfc2822::DateTimePrinter, tz::TimeZone};
+use serde_json::{Map, Value};
 
-use crate::publication::{Publication, Published, url};
+use crate::{
+    annotations::Annotations,
+    components::{Definitions, Dialect},
+    document::Service,
+    negotiate::{content_type, form, knows, takes_gzip},
+    packed::Packed,
+    publication::{Context, Document, Form, Publication, Published, url},
+};
 
-/// Where the index is.
-const ROOT: &str = "/openapi/v3";
+/// Where the index is, and the document of version 2.
+const V3: &str = "/openapi/v3";
+const V2: &str = "/openapi/v2";
 
 /// Answers requests below `/openapi` with documents about what is served at the moment.
 pub struct OpenApi {
     set: Box<dyn Fn() -> Arc<ApiSet> + Send + Sync>,
-    release: Arc<str>,
+    context: Arc<Context>,
     current: ArcSwapOption<Publication>,
 }
 
-/// What a request asks for, and what it knows already.
-struct Wanted<'a> {
-    /// `None` for the index.
+/// What documents are made from, besides the resources.
+pub struct Contents {
+    /// The version of the API as a whole, such as `1.36`.
+    pub release: String,
+    /// Gives parts of schemas, such as descriptions, by the names of the definitions they are added to. It is called when
+    /// documents are made.
+    pub annotations: fn() -> Map<String, Value>,
+    /// Gives the `spec` of the CustomResourceDefinition that a resource was made from.
+    pub definitions: Box<Definitions>,
+    /// What else the server has at paths of its own.
+    pub services: Vec<&'static Service>,
+}
+
+/// What a request asks for.
+enum Wanted<'a> {
+    Index,
+    Leaf(&'a str),
+    Everything,
+}
+
+/// What a request says besides.
+struct Asked<'a> {
     key: Option<&'a str>,
     hash: Option<String>,
     headers: &'a HeaderMap,
 }
 
+/// Why there is no document.
+enum Failure {
+    NotFound,
+    NotAcceptable,
+    Internal(String),
+}
+
 impl OpenApi {
-    /// Publishes what `set` gives. `release` is the version of the API as a whole, such as `1.36`.
-    pub fn new(set: impl Fn() -> Arc<ApiSet> + Send + Sync + 'static, release: &str) -> Self {
-        Self { set: Box::new(set), release: release.into(), current: ArcSwapOption::empty() }
+    /// Publishes what `set` gives.
+    pub fn new(set: impl Fn() -> Arc<ApiSet> + Send + Sync + 'static, contents: Contents) -> Self {
+        let context = Context {
+            release: contents.release,
+            annotations: Annotations::new(contents.annotations),
+            definitions: contents.definitions,
+            services: contents.services,
+        };
+        Self { set: Box::new(set), context: Arc::new(context), current: ArcSwapOption::empty() }
     }
 
     /// The paths for the index of the server.
-    pub fn paths() -> [String; 1] {
-        [ROOT.to_owned()]
+    pub fn paths() -> [String; 2] {
+        [V2.to_owned(), V3.to_owned()]
     }
 
     fn publication(&self) -> Arc<Publication> {
@@ -52,44 +93,23 @@ impl OpenApi {
             return current.clone();
         }
         // Whoever is here at the same time makes the same; one of the two is kept.
-        let publication = Arc::new(Publication::new(set, self.release.clone(), current.as_deref()));
+        let publication = Arc::new(Publication::new(set, self.context.clone(), current.as_deref()));
         self.current.store(Some(publication.clone()));
         publication
     }
 
-    /// The index or the document of that key; `None` if there is no such document.
-    async fn find(&self, key: Option<&str>) -> Option<serde_json::Result<Published>> {
+    async fn answer(&self, wanted: &Wanted<'_>, asked: &Asked<'_>) -> Result<Response, Failure> {
         let publication = self.publication();
-        let leaf = match key {
-            Some(key) => Some(publication.leaf(key)?.clone()),
-            None => None,
-        };
-        let known = leaf.as_ref().map_or_else(|| publication.known_index(), |leaf| leaf.known());
-        if let Some(known) = known {
-            return Some(Ok(known));
-        }
-        // It takes milliseconds, the index more of them, during which no other request should have to wait.
-        let making = tokio::task::spawn_blocking(move || match leaf {
-            Some(leaf) => leaf.published(&publication),
-            None => publication.index(),
-        });
-        Some(making.await.unwrap_or_else(|error| Err(serde::ser::Error::custom(error))))
-    }
-
-    async fn answer(&self, wanted: &Wanted<'_>) -> Response {
-        match self.find(wanted.key).await {
-            None => not_found(),
-            Some(_) if !accepts_json(wanted.headers) => {
-                let mut response = Response::new(full(""));
-                *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
-                response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
-                response
+        match wanted {
+            Wanted::Index => {
+                let index = publication.index().await.map_err(Failure::internal)?;
+                Ok(asked.index(&index))
             }
-            Some(Ok(published)) => wanted.respond(&published),
-            Some(Err(error)) => {
-                tracing::error!(%error, "An OpenAPI document could not be made.");
-                text(StatusCode::INTERNAL_SERVER_ERROR, "the document could not be made\n")
+            Wanted::Leaf(key) => {
+                let leaf = publication.leaf(key).ok_or(Failure::NotFound)?;
+                asked.document(&publication, leaf, Dialect::V3).await
             }
+            Wanted::Everything => asked.document(&publication, publication.everything(), Dialect::V2).await,
         }
     }
 }
@@ -98,38 +118,84 @@ impl OpenApi {
 impl Handler for OpenApi {
     async fn handle(&self, request: Request) -> Response {
         let info = request.info();
-        let Some(rest) = info.path.strip_prefix(ROOT) else { return not_found() };
-        let key = match rest.strip_prefix('/') {
-            Some(key) => Some(key),
-            None if rest.is_empty() => None,
-            None => return not_found(),
+        let wanted = match info.path.strip_prefix(V3) {
+            Some("") => Wanted::Index,
+            Some(rest) if rest.starts_with('/') => Wanted::Leaf(&rest[1..]),
+            _ if info.path == V2 => Wanted::Everything,
+            _ => return not_found(),
         };
         let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
         let hash = query.into_iter().find(|(name, _)| name == "hash").map(|(_, hash)| hash.into_owned());
-        let hash = hash.filter(|hash| !hash.is_empty());
-        let mut response = self.answer(&Wanted { key, hash, headers: request.headers() }).await;
+        let key = if let Wanted::Leaf(key) = wanted { Some(key) } else { None };
+        let hash = hash.filter(|hash| !hash.is_empty() && key.is_some());
+        let asked = Asked { key, hash, headers: request.headers() };
+        let answer = self.answer(&wanted, &asked).await;
+        let mut response = answer.unwrap_or_else(|failure| failure.response());
         response.extensions_mut().insert(Served);
         response
     }
 }
 
-impl Wanted<'_> {
-    fn respond(&self, published: &Published) -> Response {
-        let mut response = with_body(StatusCode::OK, "application/json", published.bytes.clone());
-        let headers = response.headers_mut();
-        headers.insert(VARY, HeaderValue::from_static("Accept"));
-        let etag = format!("\"{}\"", published.hash);
-        if let Ok(value) = HeaderValue::from_str(&etag) {
-            headers.insert(ETAG, value);
-        }
-        match (self.key, &self.hash) {
-            (Some(key), Some(hash)) if **hash != *published.hash => {
-                return redirect(response, &url(key, &published.hash));
+impl Asked<'_> {
+    fn index(&self, index: &Published) -> Response {
+        let mut response = with_body(StatusCode::OK, "application/json", index.bytes.clone());
+        let tag = format!("\"{}\"", index.hash);
+        set_tag(response.headers_mut(), &tag);
+        self.unless_known(response, &tag)
+    }
+
+    async fn document(
+        &self,
+        publication: &Arc<Publication>,
+        document: &Arc<Document>,
+        dialect: Dialect,
+    ) -> Result<Response, Failure> {
+        let form = form(self.headers, dialect).ok_or(Failure::NotAcceptable)?;
+        let replaced = self.hash.as_ref().filter(|_| form == Form::Json);
+        let replaced = replaced.and_then(|hash| Some((document.replaced(hash)?.clone(), hash)));
+        let (packed, hash) = match (replaced, document.known_hash()) {
+            (Some((packed, hash)), _) => (Some(packed), Arc::from(hash.as_str())),
+            // Who has the document, or an old address, can be told so without making it.
+            (None, Some(hash)) => (None, hash),
+            (None, None) => {
+                let (packed, hash) =
+                    document.published(form, publication).await.map_err(Failure::internal)?;
+                (Some(packed), hash)
             }
-            (Some(_), Some(_)) => keep_for_ever(headers),
+        };
+        let mut response = match self.begin(&hash, form, dialect) {
+            ControlFlow::Continue(response) => response,
+            ControlFlow::Break(response) => return Ok(response),
+        };
+        let packed = match packed {
+            Some(packed) => packed,
+            None => document.published(form, publication).await.map_err(Failure::internal)?.0,
+        };
+        fill(&mut response, packed, takes_gzip(self.headers)).await?;
+        Ok(response)
+    }
+
+    /// The answer with the document of that hash, before it has a body; or a whole answer, if there is no need of one.
+    fn begin(&self, hash: &str, form: Form, dialect: Dialect) -> ControlFlow<Response, Response> {
+        let mut response = with_body(StatusCode::OK, content_type(form, dialect), Vec::new().into());
+        let tag = tag(hash, form, takes_gzip(self.headers));
+        set_tag(response.headers_mut(), &tag);
+        match (self.key, &self.hash) {
+            (Some(key), Some(asked)) if *asked != *hash => {
+                return ControlFlow::Break(redirect(response, &url(key, hash)));
+            }
+            (Some(_), Some(_)) => keep_for_ever(response.headers_mut()),
             _ => {}
         }
-        if knows(self.headers, &etag) {
+        match knows(self.headers, &tag) {
+            true => ControlFlow::Break(self.unless_known(response, &tag)),
+            false => ControlFlow::Continue(response),
+        }
+    }
+
+    /// The answer, without what the client has already.
+    fn unless_known(&self, mut response: Response, tag: &str) -> Response {
+        if knows(self.headers, tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             *response.body_mut() = full("");
         }
@@ -137,11 +203,61 @@ impl Wanted<'_> {
     }
 }
 
+/// What tells this document in this form from all others. Compressed, it has other bytes and the same content.
+fn tag(hash: &str, form: Form, gzip: bool) -> String {
+    let weak = if gzip { "W/" } else { "" };
+    match form {
+        Form::Json => format!("{weak}\"{hash}\""),
+        Form::Protobuf => format!("{weak}\"{hash}-protobuf\""),
+    }
+}
+
+fn set_tag(headers: &mut HeaderMap, tag: &str) {
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if let Ok(value) = HeaderValue::from_str(tag) {
+        headers.insert(ETAG, value);
+    }
+}
+
+/// Puts a document into an answer.
+async fn fill(response: &mut Response, packed: Packed, gzip: bool) -> Result<(), Failure> {
+    if gzip {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        *response.body_mut() = full(packed.gzip());
+        return Ok(());
+    }
+    let plain = tokio::task::spawn_blocking(move || packed.plain()).await.map_err(Failure::internal)?;
+    *response.body_mut() = full(plain.map_err(Failure::internal)?);
+    Ok(())
+}
+
+impl Failure {
+    fn internal(error: impl std::fmt::Display) -> Self {
+        Self::Internal(error.to_string())
+    }
+
+    fn response(self) -> Response {
+        match self {
+            Self::NotFound => not_found(),
+            Self::NotAcceptable => {
+                let mut response = Response::new(full(""));
+                *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
+                response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+                response
+            }
+            Self::Internal(error) => {
+                tracing::error!(error, "An OpenAPI document could not be made.");
+                text(StatusCode::INTERNAL_SERVER_ERROR, "the document could not be made\n")
+            }
+        }
+    }
+}
+
 /// A document that has changed since the client read the index is somewhere else.
 fn redirect(mut response: Response, location: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(location) else { return not_found() };
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    *response.body_mut() = full("");
     response.headers_mut().insert(LOCATION, location);
     response
 }
@@ -154,25 +270,4 @@ fn keep_for_ever(headers: &mut HeaderMap) {
     if let Some(expires) = expires.ok().and_then(|text| HeaderValue::from_str(&text).ok()) {
         headers.insert(EXPIRES, expires);
     }
-}
-
-/// Whether the client has the document of that tag. Weak and strong tags are the same to a reader.
-fn knows(headers: &HeaderMap, etag: &str) -> bool {
-    let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut tags = tags.flat_map(|tags| tags.split(',')).map(str::trim);
-    tags.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
-}
-
-/// Whether the client takes JSON, the only form there is.
-fn accepts_json(headers: &HeaderMap) -> bool {
-    let mut clauses =
-        headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let takes = |clause: &[u8]| {
-        let media_type = clause.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        [&b"application/json"[..], b"application/*", b"*/*"]
-            .iter()
-            .any(|of| media_type.eq_ignore_ascii_case(of))
-    };
-    let is_blank = |clause: &[u8]| clause.trim_ascii().is_empty();
-    headers.get_all(ACCEPT).iter().all(|value| is_blank(value.as_bytes())) || clauses.any(takes)
 }

@@ -1,14 +1,15 @@
 //! How documents are served: hashes, caching, negotiation, and what changes when the APIs do.
 
-use std::sync::Arc;
+mod support;
+
+use std::{io::Read as _, sync::Arc};
 
 use concord_apis::{Settings, api_set};
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Origin};
 use concord_meta::GroupVersion;
 use concord_openapi::OpenApi;
-use concord_server::{Handler as _, Response, full};
+use flate2::read::GzDecoder;
 use http::HeaderMap;
-use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ impl Server {
     fn new() -> Self {
         let set = Arc::new(Mutex::new(Arc::new(api_set(&Settings::default()))));
         let source = set.clone();
-        Self { set, openapi: Arc::new(OpenApi::new(move || source.lock().clone(), "1.36")) }
+        Self { set, openapi: Arc::new(support::openapi(move || source.lock().clone())) }
     }
 
     fn change(&self, change: impl FnOnce(&ApiSet) -> ApiSet) {
@@ -31,18 +32,8 @@ impl Server {
         *set = Arc::new(change(&set));
     }
 
-    async fn ask(&self, path: &str, headers: &[(&'static str, &str)]) -> Response {
-        let mut request = http::Request::get(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.openapi.handle(request.body(full("")).expect("a request")).await
-    }
-
-    async fn answer(&self, path: &str, headers: &[(&'static str, &str)]) -> (u16, HeaderMap, Vec<u8>) {
-        let (parts, body) = self.ask(path, headers).await.into_parts();
-        let bytes = body.collect().await.expect("a body").to_bytes();
-        (parts.status.as_u16(), parts.headers, bytes.to_vec())
+    async fn answer(&self, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, Vec<u8>) {
+        support::ask(&self.openapi, path, headers).await
     }
 
     async fn urls(&self) -> Vec<(String, String)> {
@@ -106,7 +97,7 @@ async fn who_has_an_old_hash_is_sent_to_the_new_one() {
 #[tokio::test]
 async fn what_the_client_has_is_not_sent_again() {
     let server = Server::new();
-    for path in ["/openapi/v3", "/openapi/v3/api/v1"] {
+    for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"] {
         let (_, headers, _) = server.answer(path, &[]).await;
         let etag = header(&headers, "etag");
         for (known, status) in [
@@ -123,23 +114,72 @@ async fn what_the_client_has_is_not_sent_again() {
     }
 }
 
+/// The form that clients ask for, and the one that they are told.
+const ASKED: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+const TOLD: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+
 #[tokio::test]
-async fn json_is_the_only_form() {
+async fn the_client_chooses_the_form() {
     let server = Server::new();
-    for (accept, status) in [
-        ("", 200),
-        ("*/*", 200),
-        ("application/*;q=0.1", 200),
-        ("application/json, */*", 200),
-        ("application/com.github.proto-openapi.spec.v3@v1.0+protobuf, Application/JSON", 200),
-        ("application/com.github.proto-openapi.spec.v3@v1.0+protobuf", 406),
-        ("application/yaml", 406),
-        ("application/jsonx", 406),
-        (";;,", 406),
-    ] {
-        let (answered, headers, _) = server.answer("/openapi/v3/api/v1", &[("accept", accept)]).await;
-        assert_eq!((answered, header(&headers, "vary")), (status, "Accept"), "{accept}");
+    for path in ["/openapi/v3/apis/apps/v1", "/openapi/v2"] {
+        let version = if path.ends_with("v2") { "v2" } else { "v3" };
+        for (accept, told) in
+            [("", "application/json"), ("*/*", "application/json"), (ASKED, TOLD), (TOLD, TOLD)]
+        {
+            let (accept, told) = (accept.replace("v3", version), told.replace("v3", version));
+            let (status, headers, body) = server.answer(path, &[("accept", &accept)]).await;
+            assert_eq!((status, header(&headers, "content-type")), (200, told.as_str()), "{path} {accept}");
+            assert!(body.len() > 1000, "{path} {accept}");
+        }
+        for accept in
+            ["application/yaml", "application/json;q=0", ";;,", "application/vnd.kubernetes.protobuf"]
+        {
+            let (status, headers, body) = server.answer(path, &[("accept", accept)]).await;
+            assert_eq!((status, header(&headers, "vary"), body.len()), (406, "Accept", 0), "{path} {accept}");
+        }
     }
+    // The index has one form, whatever is asked for.
+    let (status, headers, _) = server.answer("/openapi/v3", &[("accept", ASKED)]).await;
+    assert_eq!((status, header(&headers, "content-type")), (200, "application/json"));
+}
+
+#[tokio::test]
+async fn compressed_documents_have_the_same_content_and_tags_of_their_own() {
+    let server = Server::new();
+    for path in ["/openapi/v3/apis/apps/v1", "/openapi/v2"] {
+        let mut tags = Vec::new();
+        for accept in ["application/json".to_owned(), ASKED.replace("v3", &path[9..11])] {
+            let (_, plain_headers, plain) = server.answer(path, &[("accept", &accept)]).await;
+            let asked = [("accept", accept.as_str()), ("accept-encoding", "deflate, gzip")];
+            let (status, headers, body) = server.answer(path, &asked).await;
+            assert_eq!((status, header(&headers, "content-encoding")), (200, "gzip"));
+            let mut unpacked = Vec::new();
+            GzDecoder::new(&*body).read_to_end(&mut unpacked).expect("gzip");
+            assert_eq!(unpacked, plain);
+            assert!(body.len() * 4 < plain.len(), "{path}: {} of {}", body.len(), plain.len());
+            tags.extend([header(&plain_headers, "etag").to_owned(), header(&headers, "etag").to_owned()]);
+            let vary: Vec<_> = headers.get_all("vary").iter().collect();
+            assert_eq!(vary, ["Accept", "Accept-Encoding"]);
+            let known = [("accept", accept.as_str()), ("if-none-match", tags[tags.len() - 1].as_str())];
+            assert_eq!(server.answer(path, &known).await.0, 304);
+        }
+        tags.sort();
+        tags.dedup();
+        assert_eq!(tags.len(), 4, "{tags:?}");
+    }
+}
+
+#[tokio::test]
+async fn odd_hashes_are_answered() {
+    let server = Server::new();
+    let long = "A".repeat(10_000);
+    for hash in ["%00", "a&hash=b", "../..", "%zz", long.as_str()] {
+        let (status, headers, body) = server.answer(&format!("/openapi/v3/version?hash={hash}"), &[]).await;
+        assert_eq!((status, body.len()), (301, 0), "{hash}");
+        assert_eq!(server.answer(header(&headers, "location"), &[]).await.0, 200);
+    }
+    // Version 2 has no hashes.
+    assert_eq!(server.answer("/openapi/v2?hash=OLD", &[]).await.0, 200);
 }
 
 #[tokio::test]
@@ -147,7 +187,8 @@ async fn what_is_not_there_is_not_found() {
     let server = Server::new();
     for path in [
         "/openapi",
-        "/openapi/v2",
+        "/openapi/v2/",
+        "/openapi/v2x",
         "/openapi/v3/",
         "/openapi/v3x",
         "/openapi/v3/apis/apps/v1/",

@@ -36,7 +36,7 @@ data: {a: "1"}
 
 /// Where a server keeps its data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Engine {
+pub(crate) enum Engine {
     Embedded,
     Etcd,
 }
@@ -44,7 +44,7 @@ enum Engine {
 const BOTH: [Engine; 2] = [Engine::Embedded, Engine::Etcd];
 
 /// A server, and kubectl set up for it.
-struct Kubectl {
+pub(crate) struct Kubectl {
     data: TempDir,
     _server: Program,
     _etcd: Option<Cluster>,
@@ -52,7 +52,7 @@ struct Kubectl {
 
 impl Kubectl {
     /// `None`, said aloud, if there is no kubectl on this machine.
-    async fn start(engine: Engine) -> Option<Self> {
+    pub(crate) async fn start(engine: Engine) -> Option<Self> {
         let mut version = Command::new("kubectl");
         version.args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
         if !version.status().is_ok_and(|status| status.success()) {
@@ -76,12 +76,12 @@ impl Kubectl {
         self.data.path().join(name)
     }
 
-    fn file(&self, name: &str, text: &str) -> String {
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
         fs::write(self.path(name), text).expect("written");
         self.path(name).to_str().expect("text").to_owned()
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         let mut kubectl = Command::new("kubectl");
         kubectl.env("KUBECONFIG", self.path("admin.kubeconfig")).env("HOME", self.data.path());
         kubectl.args(["--request-timeout=30s"]).args(arguments).stdin(Stdio::null());
@@ -89,7 +89,7 @@ impl Kubectl {
     }
 
     /// What it prints, where it succeeds.
-    fn ok(&self, arguments: &[&str]) -> String {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "kubectl {arguments:?}: {}", text(&output.stderr));
@@ -97,14 +97,14 @@ impl Kubectl {
     }
 
     /// What it complains of, where it fails.
-    fn fails(&self, arguments: &[&str]) -> String {
+    pub(crate) fn fails(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         assert!(!output.status.success(), "kubectl {arguments:?} should have failed");
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 }
 
-fn assert_has(text: &str, parts: &[&str]) {
+pub(crate) fn assert_has(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }

@@ -11,6 +11,7 @@ mod guard;
 mod kube_rs;
 mod kubectl;
 mod leaks;
+mod openapi;
 mod policies;
 mod python;
 mod releases;
