@@ -2,12 +2,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn object(value: Value) -> Object {
+fn object(value: &Value) -> Object {
     value.as_object().expect("an object").clone()
 }
 
 fn name_errors(name: &str) -> Vec<String> {
-    let errors = validate_create(&object(json!({"metadata": {"name": name}})));
+    let errors = validate_create(&object(&json!({"metadata": {"name": name}})));
     errors.iter().map(ToString::to_string).collect()
 }
 
@@ -33,8 +33,8 @@ fn names_are_a_group_and_a_resource() {
     }
 }
 
-fn errors(status: Value) -> Vec<String> {
-    let new = object(json!({"status": status}));
+fn errors(status: &Value) -> Vec<String> {
+    let new = object(&json!({"status": status}));
     let errors = validate_update(Part::Sub("status"), &new, &new);
     errors.iter().map(ToString::to_string).collect()
 }
@@ -46,16 +46,16 @@ fn entry(id: &str, encoding: &str, decodable: &[&str], served: &[&str]) -> Value
 #[test]
 fn entries_contradict_neither_themselves_nor_each_other() {
     let good = entry("a", "apps/v1", &["apps/v1", "apps/v1beta1"], &["apps/v1"]);
-    assert_eq!(errors(json!({"storageVersions": [good], "commonEncodingVersion": "apps/v1"})), [""; 0]);
-    assert_eq!(errors(json!({})), [""; 0]);
+    assert_eq!(errors(&json!({"storageVersions": [good], "commonEncodingVersion": "apps/v1"})), [""; 0]);
+    assert_eq!(errors(&json!({})), [""; 0]);
     let same = json!([entry("a", "v1", &["v1"], &[]), entry("a", "v1", &["v1"], &[])]);
     assert_eq!(
-        errors(json!({"storageVersions": same, "commonEncodingVersion": "v1"})),
+        errors(&json!({"storageVersions": same, "commonEncodingVersion": "v1"})),
         [r#"status.storageVersions[1].apiServerID: Duplicate value: "a""#]
     );
     let bad = json!([entry("a", "v1", &["v2"], &["v3"])]);
     assert_eq!(
-        errors(json!({"storageVersions": bad, "commonEncodingVersion": "v1"})),
+        errors(&json!({"storageVersions": bad, "commonEncodingVersion": "v1"})),
         [
             r#"status.storageVersions[0].decodableVersions: Invalid value: ["v2"]: decodableVersions must include encodingVersion v1"#,
             r#"status.storageVersions[0].servedVersions[0]: Invalid value: "v3": individual served version : v3 must be included in decodableVersions : [v2]"#,
@@ -76,7 +76,7 @@ fn the_common_version_is_what_follows_from_the_entries() {
         (json!([a1, b1]), json!(null), "null: the common encoding version is v1".to_owned()),
         (json!([a1, b1]), json!("v2"), r#""v2": the actual common encoding version is v1"#.to_owned()),
     ] {
-        let found = errors(json!({"storageVersions": entries, "commonEncodingVersion": common}));
+        let found = errors(&json!({"storageVersions": entries, "commonEncodingVersion": common}));
         let expected: Vec<String> = [complaint]
             .into_iter()
             .filter(|complaint| !complaint.is_empty())
@@ -89,7 +89,7 @@ fn the_common_version_is_what_follows_from_the_entries() {
 #[test]
 fn conditions_are_told_where_upstream_tells_them() {
     let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "m", "lastTransitionTime": null});
-    let found = errors(json!({"conditions": [
+    let found = errors(&json!({"conditions": [
         condition("A", "True", "R"), condition("A", "True", "R"), condition("B", "/", ""),
     ]}));
     assert_eq!(
