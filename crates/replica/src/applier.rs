@@ -172,8 +172,7 @@ impl Applier {
             self.shared.publish(Snapshot::new(state.clone()))
         };
         self.events.clear();
-        // Woken only now, whoever got an event finds a snapshot that has it, and a run of many
-        // commits wakes everyone once.
+        // Only now, so that a run of many commits wakes everyone once.
         self.touched.drain(..).for_each(|ring| ring.wake());
         self.shared.wake();
         drop(replaced);

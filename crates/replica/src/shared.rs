@@ -104,6 +104,18 @@ impl Shared {
         }
     }
 
+    /// Waits for the moment in which what was dispatched is published, too.
+    pub(crate) fn until_published(&self, revision: Revision) {
+        let is_published = match &**self.published.load() {
+            Published::Ready(snapshot) => snapshot.revision() >= revision,
+            Published::Loading | Published::Failed(_) => true,
+        };
+        if !is_published {
+            // Whoever dispatches holds the lock until it has published.
+            drop(self.feed.lock());
+        }
+    }
+
     /// The caller holds the lock of `feed`. When it has released it, it drops what is returned, which
     /// may be the last of many tree nodes, and wakes those who wait with [`Shared::wake`].
     #[must_use]

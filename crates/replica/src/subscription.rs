@@ -95,6 +95,9 @@ impl Subscription {
 
     fn deliver(&mut self, batch: Batch) -> Batch {
         self.delivered = batch.first().map_or(self.delivered, |event| event.revision);
+        // A subscriber that is awake may take a batch in the moment before it is published, and would look for its
+        // events in a snapshot that does not have them.
+        self.shared.until_published(self.delivered);
         batch
     }
 

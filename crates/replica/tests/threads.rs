@@ -101,3 +101,28 @@ async fn subscribe(replica: Arc<Replica>, subscriber: u64, prefix: &'static str)
     expected.retain(|key, _| key.starts_with(prefix.as_bytes()));
     assert_eq!(state, expected);
 }
+
+/// A subscriber that never sleeps may look into its buffer in the middle of a run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_given_an_event_finds_it_in_the_newest_snapshot() {
+    let store = MemoryStore::default();
+    let replica = Arc::new(started(&store).await);
+    let mut subscription = replica.subscribe(Scope::prefix("a/"), store.revision()).expect("subscribed");
+    let last = store.revision() + COMMITS;
+    let reader = Arc::clone(&replica);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut given = 0;
+        while given < last {
+            let Some(batch) = subscription.try_next().expect("no end") else { continue };
+            given = batch[0].revision;
+            let newest = reader.newest().expect("loaded").revision();
+            assert!(newest >= given, "given {given}, but the newest is {newest}");
+        }
+    });
+    // Runs are long, so that there is much to see before one is published.
+    store.show_up_to(Some(store.revision()));
+    (0..COMMITS).for_each(|n| drop(commit(&store, n)));
+    store.show_up_to(None);
+    tokio::time::timeout(PATIENCE, reading).await.expect("in time").expect("every event was there");
+    replica.shutdown().await;
+}
