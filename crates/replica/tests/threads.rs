@@ -121,7 +121,9 @@ async fn whoever_is_given_an_event_finds_it_in_the_newest_snapshot() {
     });
     // Runs are long, so that there is much to see before one is published.
     store.show_up_to(Some(store.revision()));
-    (0..COMMITS).for_each(|n| drop(commit(&store, n)));
+    for n in 0..COMMITS {
+        commit(&store, n);
+    }
     store.show_up_to(None);
     tokio::time::timeout(PATIENCE, reading).await.expect("in time").expect("every event was there");
     replica.shutdown().await;
