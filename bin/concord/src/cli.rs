@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     access::AuthorizationOptions, audit::AuditOptions, authentication::AuthenticationOptions, duration,
-    fleet::FleetOptions, overload::RequestOptions, service_accounts::ServiceAccountOptions, version,
-    webhooks::WebhookOptions,
+    encryption::EncryptionOptions, fleet::FleetOptions, overload::RequestOptions,
+    service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -58,6 +58,8 @@ pub(crate) struct ServeOptions {
     pub(crate) service_accounts: ServiceAccountOptions,
     #[command(flatten)]
     pub(crate) etcd: EtcdOptions,
+    #[command(flatten)]
+    pub(crate) encryption: EncryptionOptions,
     #[command(flatten)]
     pub(crate) apis: ApiOptions,
     #[command(flatten)]

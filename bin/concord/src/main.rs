@@ -11,6 +11,7 @@ mod compose;
 mod config_file;
 mod duration;
 mod emulation;
+mod encryption;
 mod engine;
 mod fleet;
 mod host;

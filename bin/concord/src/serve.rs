@@ -33,6 +33,7 @@ use crate::{
     cli::{SecureServingOptions, ServeOptions},
     compose::{Ground, Parts},
     emulation::Emulation,
+    encryption::AtRest,
     engine::{Engine, key_prefix},
     host, kubeconfig, logging,
     reload::Reloader,
@@ -67,6 +68,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let fleet = FleetView::new(&key_prefix(&options.etcd));
     let fleet_state = fleet.state();
     let metrics = Arc::new(Metrics::default());
+    let at_rest = AtRest::open(&options.encryption, &key_prefix(&options.etcd))?;
+    let store = at_rest.store(engine.store());
     let mut views: Vec<Box<dyn View>> =
         vec![Box::new(rules), Box::new(definitions), Box::new(admission), Box::new(fleet)];
     let flow_control = options.requests.flow_control(&key_prefix(&options.etcd), &metrics);
@@ -74,7 +77,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         views.push(Box::new(view));
         control
     });
-    let replica = Arc::new(Replica::start(engine.store(), concord_replica::Config::default(), views));
+    let replica = Arc::new(Replica::start(store.clone(), concord_replica::Config::default(), views));
     let mut reloader = Reloader::default();
     let Clients { mut authentication, trust } =
         Clients::new(&options.authentication, client_ca, &mut reloader)?;
@@ -82,13 +85,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let ground = Ground {
-        store: engine.store(),
-        replica: replica.clone(),
-        definitions: served,
-        configurations,
-        fleet: fleet_state,
-    };
+    let ground =
+        Ground { store, replica: replica.clone(), definitions: served, configurations, fleet: fleet_state };
     let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
     let audit_log = options.audit.open(&metrics)?;
     let config = Config {
@@ -98,7 +96,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         requests: options.requests.limits(),
         flow_control,
         goaway_chance: options.requests.goaway_chance,
-        metrics,
+        metrics: metrics.clone(),
         apis: parts.handler(),
         paths: parts.paths(),
         bind_address: options.serving.bind_address,
@@ -116,6 +114,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     };
     reload_identity(&options.serving, &config.identity, &mut reloader);
     parts.reload_keys(&options.service_accounts, &pki_dir, &mut reloader);
+    at_rest.reload(parts.fleet.as_ref().map(|fleet| fleet.id()), &metrics, &mut reloader);
     let server = config.complete()?.listen().await?;
     let port = server.local_addr().port();
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);

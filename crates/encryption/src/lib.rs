@@ -21,5 +21,5 @@ mod validation;
 
 pub use config::{Configuration, Key, Provider, Rule};
 pub use error::{ConfigError, OpenError, SealError};
-pub use provider::{Opened, Providers};
+pub use provider::{Opened, Providers, seal_of};
 pub use rules::Encryption;

@@ -46,6 +46,21 @@ pub struct Opened {
     pub stale: bool,
 }
 
+/// What a stored value says that it was written with, in the words of [`Providers::label`]; nothing if it is stored as
+/// it is.
+///
+/// ```
+/// use concord_encryption::seal_of;
+/// assert_eq!(seal_of(b"k8s:enc:aescbc:v1:key1:\x01\x02"), "aescbc:v1:key1");
+/// assert_eq!(seal_of(b"{}"), "");
+/// ```
+pub fn seal_of(stored: &[u8]) -> &str {
+    let Some(rest) = stored.strip_prefix(SEALED) else { return "" };
+    let mut colons = rest.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
+    let end = colons.nth(2).unwrap_or(rest.len().min(128));
+    std::str::from_utf8(&rest[..end]).unwrap_or("unknown")
+}
+
 impl Providers {
     /// Values are stored as they are.
     pub fn identity() -> Self {
@@ -66,12 +81,28 @@ impl Providers {
         self.0.extend(others.0);
     }
 
+    /// Whether values are stored as they are, and nothing else can be read.
+    pub fn is_plain(&self) -> bool {
+        self.0.iter().all(|keys| keys.prefix.is_empty())
+    }
+
     /// What values are written with, in the words of a stored value: `aescbc:v1:key1`, or nothing.
     pub fn label(&self) -> String {
-        let Some(first) = self.0.first() else { return String::new() };
-        let prefix = first.prefix.trim_start_matches("k8s:enc:");
-        let key = first.keys.first().map_or("", |key| key.name.trim_end_matches(':'));
-        format!("{prefix}{key}")
+        self.labels().into_iter().next().unwrap_or_default()
+    }
+
+    /// What can be read, each in the words of [`Providers::label`], in the order of the file.
+    pub fn labels(&self) -> Vec<String> {
+        let labels = |keys: &Keys| -> Vec<String> {
+            let kind = keys.prefix.trim_start_matches("k8s:enc:");
+            match keys.keys.is_empty() {
+                true => vec![kind.to_owned()],
+                false => {
+                    keys.keys.iter().map(|key| format!("{kind}{}", key.name.trim_end_matches(':'))).collect()
+                }
+            }
+        };
+        self.0.iter().flat_map(labels).collect()
     }
 
     /// What is to be stored under a key.

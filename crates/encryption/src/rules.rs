@@ -49,6 +49,11 @@ impl Encryption {
         Ok(Self { by_resource: by_resource.collect(), ..Self::none() })
     }
 
+    /// What seals and opens the values of what is no resource, or one that nothing is said about.
+    pub fn others(&self) -> &Arc<Providers> {
+        &self.others
+    }
+
     /// What seals and opens the values of a resource.
     pub fn of(&self, group: &str, resource: &str) -> &Arc<Providers> {
         let named = [(group, resource), (group, ANY), (ANY, ANY)];

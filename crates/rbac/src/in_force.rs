@@ -76,4 +76,12 @@ impl Store for InForce {
     async fn health(&self) -> Result<(), Error> {
         self.store.health().await
     }
+
+    async fn scan_kept(&self, scan: Scan) -> Result<ScanPage, Error> {
+        self.store.scan_kept(scan).await
+    }
+
+    async fn is_stale(&self, key: &Bytes, revision: Revision) -> Result<bool, Error> {
+        self.store.is_stale(key, revision).await
+    }
 }

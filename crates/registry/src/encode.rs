@@ -34,11 +34,19 @@ pub(crate) fn stored_object(value: &[u8]) -> Result<Object, Status> {
     let mut options = Options { validation: concord_codec::FieldValidation::Ignore, ..Options::default() };
     options.limits.max_bytes = usize::MAX;
     let decoded = decode(value, &options);
-    decoded.map(|decoded| decoded.object).map_err(|error| {
-        Status::internal_error(format!(
+    decoded.map(|decoded| decoded.object).map_err(|error| match sealed(value) {
+        Some(why) => Status::internal_error(why),
+        None => Status::internal_error(format!(
             "a stored object cannot be read, it was written by something else: {error}"
-        ))
+        )),
     })
+}
+
+/// Why stored bytes are not an object, in upstream's words, if they are encrypted.
+fn sealed(value: &[u8]) -> Option<&str> {
+    let encrypted =
+        || value.starts_with(b"k8s:enc:").then_some("identity transformer tried to read encrypted data");
+    concord_store::why_unreadable(value).or_else(encrypted)
 }
 
 impl Storage {

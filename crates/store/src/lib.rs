@@ -16,8 +16,10 @@ mod error;
 mod key;
 mod scan;
 mod txn;
+mod unreadable;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 pub use change::{Change, Commit, KeyValue};
@@ -25,6 +27,7 @@ pub use error::{CompareFailed, Error};
 pub use key::{KeyRange, MAX_KEY_BYTES, check_key};
 pub use scan::{Scan, ScanPage};
 pub use txn::{Committed, Compare, Condition, MAX_REQUEST_BYTES, Txn, Write};
+pub use unreadable::{unreadable, why_unreadable};
 
 /// A position in the log. The first commit of an empty store has revision 2: revision 1 is the
 /// empty store itself, as in etcd, and 0 is never a revision.
@@ -98,4 +101,23 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// [`Error::Unavailable`] with what an operator should know.
     async fn health(&self) -> Result<(), Error>;
+
+    /// Reads one page as [`Store::scan`] does, with the values as they are kept: what is sealed is not opened.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::scan`].
+    async fn scan_kept(&self, scan: Scan) -> Result<ScanPage, Error> {
+        self.scan(scan).await
+    }
+
+    /// Whether a put of what `key` has since `revision` would be more than no change: the value would be kept in
+    /// another form now, or is no longer the one of that revision. Only a store that seals values has several forms.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::scan`].
+    async fn is_stale(&self, _key: &Bytes, _revision: Revision) -> Result<bool, Error> {
+        Ok(false)
+    }
 }

@@ -27,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-validation",
         ],
     ),
-    ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd"]),
+    ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd", "concord-store-sealed"]),
     (
         "server",
         &[

@@ -6,6 +6,7 @@ mod access;
 mod answers;
 mod custom_resources;
 mod discovery;
+mod encryption;
 mod fleet;
 mod guard;
 mod kube_rs;

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Attributes, Context, Guard, Item, Object, ObjectName, Operation, Part, Registry, Resource, Scaling,
-    Storage, metadata, metadata_mut, object::members, remote::Conversions,
+    Storage, failure, metadata, metadata_mut, object::members, remote::Conversions,
 };
 
 /// An object that is about to be changed, and how.
@@ -177,10 +177,16 @@ impl Registry {
         let value = edit.resource.encode_stored(edit.storage, &mut new).await?;
         let plan = match gone {
             true => Plan::Delete(value),
-            false if value == entry.value => Plan::Unchanged,
+            false if value == entry.value && !self.is_stale(entry).await? => Plan::Unchanged,
             false => Plan::Put(value),
         };
         Ok((plan, guard))
+    }
+
+    /// Whether the store would keep the same object in another form now. Then it is written although nothing changes.
+    async fn is_stale(&self, entry: &Entry) -> Result<bool, Status> {
+        let stale = self.store.is_stale(&entry.key, entry.mod_revision).await;
+        stale.map_err(|error| failure::store_failed(&error))
     }
 }
 

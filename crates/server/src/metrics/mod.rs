@@ -5,6 +5,7 @@
 
 mod access;
 mod audit;
+mod encryption;
 mod flow_control;
 mod in_flight;
 mod process;
@@ -28,6 +29,7 @@ use crate::{
 
 pub(crate) use access::AccessMetrics;
 pub(crate) use audit::AuditMetrics;
+use encryption::EncryptionMetrics;
 use flow_control::FlowControlMetrics;
 pub use flow_control::FlowMetrics;
 pub(crate) use in_flight::InFlight;
@@ -59,6 +61,7 @@ pub struct Metrics {
     build_info: IntGaugeVec,
     features: IntGaugeVec,
     audit: AuditMetrics,
+    encryption: EncryptionMetrics,
     flow_control: FlowControlMetrics,
     storage: Storage,
     process: Process,
@@ -153,6 +156,7 @@ impl Metrics {
                 &["name", "stage"],
             ),
             audit: AuditMetrics::new(of),
+            encryption: EncryptionMetrics::new(of),
             flow_control: FlowControlMetrics::new(of),
             storage: Storage::new(of),
             process: Process::new(of),
@@ -231,6 +235,16 @@ impl Metrics {
     /// The seats that are a priority level's own.
     pub fn set_nominal_seats(&self, priority_level: &str, seats: u32) {
         self.flow_control.nominal(priority_level, seats);
+    }
+
+    /// Which encryption configuration a server works with. Both are hashes: `sha256:` and hexadecimal digits.
+    pub fn set_encryption_config(&self, server: &str, file: &str) {
+        self.encryption.in_force(server, file);
+    }
+
+    /// The encryption configuration was read again, at a time in seconds since 1970; `status` is `success` or `failure`.
+    pub fn encryption_config_reloaded(&self, server: &str, status: &str, at: f64) {
+        self.encryption.reloaded(server, status, at);
     }
 
     pub(crate) fn audit(&self) -> &AuditMetrics {
