@@ -2,7 +2,7 @@
 
 use crate::{
     admission, apps, autoscaling, batch, certificates, config, endpoints, event, flow, namespace, networking,
-    node::Root, nodes, persistence, pod, policy, quota, rbac, service, storage, volume,
+    node::Root, nodes, persistence, pod, policy, quota, rbac, registration, service, storage, volume,
 };
 
 /// The rules of one kind.
@@ -94,4 +94,5 @@ pub(crate) static KINDS: &[Rules] = &[
     rules("flowcontrol.apiserver.k8s.io", "FlowSchema", flow::flow_schema, flow::flow_schema_update),
     rules("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", flow::priority_level, flow::priority_level_update),
     rules("certificates.k8s.io", "CertificateSigningRequest", certificates::signing_request, certificates::signing_request_update),
+    any_finalizers(rules("apiregistration.k8s.io", "APIService", registration::api_service, registration::api_service_update)),
 ];

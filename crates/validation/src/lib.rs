@@ -38,6 +38,7 @@ mod pod;
 mod policy;
 mod quota;
 mod rbac;
+mod registration;
 mod resources;
 mod rules;
 mod service;

@@ -1,5 +1,6 @@
 //! What kinds do beyond what the table of facts can say.
 
+mod api_services;
 mod autoscalers;
 mod certificates;
 mod daemon_sets;
@@ -77,6 +78,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("", "secrets") => secrets::HOOKS,
         ("", "services") => services::HOOKS,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::HOOKS,
+        ("apiregistration.k8s.io", "apiservices") => api_services::HOOKS,
         ("apps", "daemonsets") => daemon_sets::HOOKS,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("batch", "jobs") => jobs::HOOKS,
