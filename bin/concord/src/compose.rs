@@ -140,7 +140,8 @@ impl Parts {
         let server_address =
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
         let openid = accounts.openid(&server_address).map(Arc::new);
-        let settings = concord_endpoints::Settings { server_address, metrics, follower: Some(definitions) };
+        let follower: Option<Arc<dyn concord_endpoints::Follower>> = Some(definitions);
+        let settings = concord_endpoints::Settings { server_address, metrics, follower, extensions: None };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
-use concord_meta::GroupVersion;
+use concord_meta::{GroupVersion, versions::compare};
 use concord_registry::{Object, metadata};
 use concord_rules::Rules;
 use concord_structural::{JsonPath, Scale, Schema};
 use serde_json::{Value, json};
 
-use crate::{groups::compare, webhook::Webhook};
+use crate::webhook::Webhook;
 
 /// The names of a custom resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use async_trait::async_trait;
 use concord_codec::Warnings;
 use concord_meta::{GroupResource, GroupVersion, Status};
@@ -14,7 +14,8 @@ use concord_server::{
 
 use crate::{
     call::Call,
-    discovery,
+    discovery::{self, Shown},
+    extensions::{ExtensionSource, Extensions},
     form::check_accept,
     route::{Action, Miss, Route, route},
     set::{ApiSet, Origin},
@@ -30,6 +31,8 @@ pub struct Settings {
     pub metrics: Arc<Metrics>,
     /// Who replaces the set of the [`Apis`] as something else changes.
     pub follower: Option<Arc<dyn Follower>>,
+    /// What other servers serve, which discovery shows, too.
+    pub extensions: Option<Arc<ExtensionSource>>,
 }
 
 /// Replaces the set of an [`Apis`] a moment after a change that it follows can be read. Requests wait for that moment:
@@ -48,13 +51,23 @@ pub trait Follower: Send + Sync {
 pub struct Apis {
     registry: Arc<Registry>,
     set: ArcSwap<ApiSet>,
+    /// What discovery showed last.
+    shown: ArcSwapOption<Shown>,
+    /// What other servers serve if nobody tells.
+    nothing: Arc<Extensions>,
     settings: Settings,
 }
 
 impl Apis {
     /// Serves these resources from this registry.
     pub fn new(registry: Arc<Registry>, set: ApiSet, settings: Settings) -> Self {
-        Self { registry, set: ArcSwap::from_pointee(set), settings }
+        Self {
+            registry,
+            set: ArcSwap::from_pointee(set),
+            shown: ArcSwapOption::empty(),
+            nothing: Arc::default(),
+            settings,
+        }
     }
 
     /// What is served now.
@@ -84,6 +97,19 @@ impl Apis {
     /// Serves something else from now on.
     pub fn replace(&self, set: ApiSet) {
         self.set.store(Arc::new(set));
+    }
+
+    /// What discovery shows of a set, with what other servers serve.
+    fn shown(&self, set: Arc<ApiSet>) -> Arc<Shown> {
+        let extensions: Arc<Extensions> =
+            self.settings.extensions.as_ref().map_or_else(|| self.nothing.clone(), |source| source());
+        if let Some(shown) = self.shown.load_full().filter(|shown| shown.is_of(&set, &extensions)) {
+            return shown;
+        }
+        // Whoever is here at the same time makes the same; one of the two is kept.
+        let shown = Arc::new(Shown::new(set, extensions));
+        self.shown.store(Some(shown.clone()));
+        shown
     }
 
     async fn resource(
@@ -162,6 +188,6 @@ impl Handler for Apis {
         if info.is_resource_request {
             return self.resource(&set, &info, &accept, request).await;
         }
-        discovery::answer(&set, &self.settings, &info.path, &request, &accept)
+        discovery::answer(&self.shown(set), &self.settings, &info.path, &request, &accept)
     }
 }

@@ -18,6 +18,7 @@ mod apis;
 mod body;
 mod call;
 mod discovery;
+mod extensions;
 mod form;
 mod indent;
 mod list_body;
@@ -29,4 +30,5 @@ mod verbs;
 mod watch;
 
 pub use apis::{Apis, Follower, Settings};
+pub use extensions::{Extension, ExtensionSource, Extensions, Priority};
 pub use set::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};

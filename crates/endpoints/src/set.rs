@@ -12,8 +12,6 @@ use concord_meta::GroupVersion;
 use concord_printers::Printer;
 use concord_registry::{Resource, Resources};
 
-use crate::discovery::Aggregated;
-
 /// Everything that is served at one moment. It never changes: a new one shares with the old one the groups that
 /// stayed the same, their cached documents included.
 #[derive(Default)]
@@ -21,15 +19,6 @@ pub struct ApiSet {
     /// In the order of discovery.
     groups: Vec<Arc<ApiGroup>>,
     by_name: BTreeMap<String, usize>,
-    pub(crate) documents: Documents,
-}
-
-/// The documents about all groups, made when first asked for.
-#[derive(Default)]
-pub(crate) struct Documents {
-    pub(crate) groups: OnceLock<Bytes>,
-    /// Of the core group, and of all others.
-    pub(crate) aggregated: [OnceLock<Aggregated>; 2],
 }
 
 /// Where the resources of a group come from, which shows in the answers to requests that ask for what is not there.
@@ -112,7 +101,7 @@ impl ApiSet {
         // Stable, so that equals stay sorted by name.
         groups.sort_by_key(|group| Reverse(group.priority));
         let by_name = groups.iter().enumerate().map(|(at, group)| (group.name.clone(), at)).collect();
-        Self { groups, by_name, documents: Documents::default() }
+        Self { groups, by_name }
     }
 
     /// This set with one group added or replaced.
@@ -187,6 +176,11 @@ impl ApiGroup {
     /// The name; empty for the core group.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its place among the groups.
+    pub(crate) fn priority(&self) -> i32 {
+        self.priority
     }
 
     /// Where its resources come from.

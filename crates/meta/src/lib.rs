@@ -24,6 +24,7 @@ mod quantity;
 mod resource_version;
 mod status;
 mod user;
+pub mod versions;
 
 pub use groups::{
     GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, InvalidGroupVersion,

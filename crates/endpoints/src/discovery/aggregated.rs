@@ -9,8 +9,14 @@ use concord_meta::{GroupVersion, GroupVersionKind, Status};
 use concord_registry::{Resource, Subresource};
 use serde::Serialize;
 
-use super::legacy::verbs;
-use crate::set::{ApiGroup, ApiSet, ApiVersion, Origin};
+use super::{
+    legacy::verbs,
+    shown::{Shown, ShownGroup, ShownVersion},
+};
+use crate::{
+    extensions::Extension,
+    set::{ApiGroup, ApiVersion, Origin},
+};
 
 /// The version of the aggregated form. Both look the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,13 +129,13 @@ struct ResponseKind<'a> {
 /// # Errors
 ///
 /// 500, which would be a mistake here.
-pub(crate) fn document(set: &ApiSet, core: bool) -> Result<&Aggregated, Status> {
-    let kept = &set.documents.aggregated[usize::from(!core)];
+pub(crate) fn document(shown: &Shown, core: bool) -> Result<&Aggregated, Status> {
+    let kept = &shown.documents.aggregated[usize::from(!core)];
     if let Some(document) = kept.get() {
         return Ok(document);
     }
-    let meant = set.groups().iter().filter(|group| group.name().is_empty() == core);
-    let items: Result<Vec<&Bytes>, Status> = meant.map(|group| item(group)).collect();
+    let meant = shown.groups.iter().filter(|group| group.name.is_empty() == core);
+    let items: Result<Vec<Bytes>, Status> = meant.map(item).collect();
     let items = items?.iter().map(|item| &item[..]).collect::<Vec<_>>().join(&b","[..]);
     let whole = |generation: Generation| {
         let begin = format!(
@@ -154,15 +160,55 @@ fn etag(content: &[u8]) -> String {
     tag
 }
 
-/// The entry of a group, kept with the group.
-fn item(group: &ApiGroup) -> Result<&Bytes, Status> {
+/// The entry of a group.
+fn item(group: &ShownGroup) -> Result<Bytes, Status> {
+    match &group.own {
+        Some(own) => own_item(own).cloned(),
+        None => shared_item(group),
+    }
+}
+
+/// The entry of a group that is all this server's, kept with the group.
+fn own_item(group: &ApiGroup) -> Result<&Bytes, Status> {
     if let Some(item) = group.aggregated.get() {
         return Ok(item);
     }
     let versions = group.versions().iter().map(|version| discovery(version, group.origin()));
     let entry = GroupDiscovery { metadata: Metadata { name: group.name() }, versions: versions.collect() };
-    let item = serde_json::to_vec(&entry).map_err(Status::internal_error)?;
+    let item = to_json(&entry)?;
     Ok(group.aggregated.get_or_init(|| item.into()))
+}
+
+/// The entry of a group in which other servers have a part. What they say of their resources is passed on as it is.
+fn shared_item(group: &ShownGroup) -> Result<Bytes, Status> {
+    let mut versions = Vec::new();
+    for version in &group.versions {
+        versions.push(match version {
+            ShownVersion::Own(of, at) => to_json(&discovery(ShownVersion::of(of, *at), of.origin()))?,
+            ShownVersion::Extension(extension) => extension_version(extension)?,
+        });
+    }
+    let metadata = to_json(&Metadata { name: &group.name })?;
+    Ok([b"{\"metadata\":", &*metadata, b",\"versions\":[", &versions.join(&b","[..]), b"]}"].concat().into())
+}
+
+fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Status> {
+    serde_json::to_vec(value).map_err(Status::internal_error)
+}
+
+fn extension_version(extension: &Extension) -> Result<Vec<u8>, Status> {
+    let version = to_json(&extension.version.version)?;
+    let freshness: &[u8] = if extension.is_fresh { b"Current" } else { b"Stale" };
+    let parts = [
+        b"{\"version\":",
+        &*version,
+        b",\"resources\":",
+        &extension.resources,
+        b",\"freshness\":\"",
+        freshness,
+        b"\"}",
+    ];
+    Ok(parts.concat())
 }
 
 fn discovery(version: &ApiVersion, origin: Origin) -> VersionDiscovery<'_> {

@@ -5,9 +5,10 @@ use concord_meta::Status;
 use concord_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
+use super::shown::{Shown, ShownGroup, ShownVersion};
 use crate::{
     apis::Settings,
-    set::{ApiGroup, ApiSet, ApiVersion, Origin},
+    set::{ApiSet, ApiVersion, Origin},
 };
 
 #[derive(Serialize)]
@@ -129,30 +130,30 @@ pub(super) fn core(set: &ApiSet, settings: &Settings) -> Result<Bytes, Status> {
 }
 
 /// `/apis`
-pub(super) fn groups(set: &ApiSet) -> Result<Bytes, Status> {
-    if let Some(document) = set.documents.groups.get() {
+pub(super) fn groups(shown: &Shown) -> Result<Bytes, Status> {
+    if let Some(document) = shown.documents.groups.get() {
         return Ok(document.clone());
     }
     let type_meta = TypeMeta { kind: "APIGroupList", api_version: "v1" };
-    let named = set.groups().iter().filter(|group| !group.name().is_empty());
+    let named = shown.groups.iter().filter(|group| !group.name.is_empty());
     let document = json(&GroupList { type_meta, groups: named.map(|named| entry(named, None)).collect() })?;
-    Ok(set.documents.groups.get_or_init(|| document).clone())
+    Ok(shown.documents.groups.get_or_init(|| document).clone())
 }
 
 /// `/apis/G`
-pub(super) fn group(group: &ApiGroup) -> Result<Bytes, Status> {
+pub(super) fn group(group: &ShownGroup) -> Result<Bytes, Status> {
     json(&entry(group, Some(TypeMeta { kind: "APIGroup", api_version: "v1" })))
 }
 
-fn entry(group: &ApiGroup, type_meta: Option<TypeMeta>) -> Group<'_> {
-    fn version_of(version: &ApiVersion) -> Version<'_> {
-        Version { group_version: version.version().to_string(), version: &version.version().version }
+fn entry(group: &ShownGroup, type_meta: Option<TypeMeta>) -> Group<'_> {
+    fn version_of<'a>(group: &str, version: &'a ShownVersion) -> Version<'a> {
+        Version { group_version: format!("{group}/{}", version.name()), version: version.name() }
     }
     Group {
         type_meta,
-        name: group.name(),
-        versions: group.versions().iter().map(version_of).collect(),
-        preferred_version: group.versions().first().map(version_of),
+        name: &group.name,
+        versions: group.versions.iter().map(|version| version_of(&group.name, version)).collect(),
+        preferred_version: group.versions.first().map(|version| version_of(&group.name, version)),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod aggregated;
 mod legacy;
+mod shown;
 
 use bytes::Bytes;
 use concord_codec::{JSON_AND_YAML, MediaType, negotiate};
@@ -13,7 +14,7 @@ use concord_meta::Status;
 use concord_server::{Accept, Request, Response, Served, full, not_found, respond_status, with_body};
 use http::{HeaderValue, Method, StatusCode, header};
 
-pub(crate) use aggregated::Aggregated;
+pub(crate) use shown::Shown;
 
 use crate::{
     apis::Settings,
@@ -63,14 +64,14 @@ impl<'a> Page<'a> {
 
 /// Answers a request for discovery.
 pub(crate) fn answer(
-    set: &ApiSet,
+    shown: &Shown,
     settings: &Settings,
     path: &str,
     request: &Request,
     accept: &Accept,
 ) -> Response {
     let Some(page) = Page::of(path) else { return not_found() };
-    let mut response = match find(set, settings, &page, request, accept) {
+    let mut response = match find(shown, settings, &page, request, accept) {
         Ok(Some(response)) => response,
         Ok(None) => return not_found(),
         Err(status) => respond_status(&status, accept),
@@ -81,17 +82,18 @@ pub(crate) fn answer(
 
 /// `None` for a group that does not exist.
 fn find(
-    set: &ApiSet,
+    shown: &Shown,
     settings: &Settings,
     page: &Page<'_>,
     request: &Request,
     accept: &Accept,
 ) -> Result<Option<Response>, Status> {
+    let set = &*shown.set;
     let document = match page {
         Page::Core => legacy::core(set, settings),
-        Page::Groups => legacy::groups(set),
+        Page::Groups => legacy::groups(shown),
         Page::Group(name) => {
-            let Some(group) = set.group(name).filter(|_| !name.is_empty()) else { return Ok(None) };
+            let Some(group) = shown.group(name).filter(|_| !name.is_empty()) else { return Ok(None) };
             legacy::group(group)
         }
         Page::Version(group, version) => {
@@ -111,7 +113,7 @@ fn find(
     }
     if let (Page::Core | Page::Groups, Some(choice)) = (page, aggregated_choice(accept)) {
         let is_core = matches!(page, Page::Core);
-        return aggregated_answer(set, is_core, &choice, request).map(Some);
+        return aggregated_answer(shown, is_core, &choice, request).map(Some);
     }
     let form = Form::plain(accept)?;
     let document = document?;
@@ -137,12 +139,12 @@ fn aggregated_choice(accept: &Accept) -> Option<Choice> {
 }
 
 fn aggregated_answer(
-    set: &ApiSet,
+    shown: &Shown,
     core: bool,
     choice: &Choice,
     request: &Request,
 ) -> Result<Response, Status> {
-    let documents = aggregated::document(set, core)?;
+    let documents = aggregated::document(shown, core)?;
     let known = request.headers().get(header::IF_NONE_MATCH);
     let mut response = if known.is_some_and(|known| *known == *documents.etag) {
         let mut unchanged = Response::new(full(Bytes::new()));
