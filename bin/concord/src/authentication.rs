@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use concord_controllers::ClusterAuthentication;
+use concord_pki::FrontProxyPki;
 use concord_server::{
     Authentication, ClientAuthorities, RequestHeader, RequestHeaderNames, TokenAuthenticator, TokenFile,
 };
@@ -30,6 +31,7 @@ pub(crate) struct AuthenticationOptions {
     pub(crate) anonymous_auth: bool,
     /// Whose certificates proxies have that say in headers who their clients are (PEM). Read again when it changes. Never
     /// an authority that also signs the certificates of users, unless --requestheader-allowed-names tells them apart.
+    /// Default: front-proxy-ca.crt of the PKI, for front-proxy-client alone, with the common headers.
     #[arg(long, value_name = "FILE")]
     pub(crate) requestheader_client_ca_file: Option<PathBuf>,
     /// The common names of the certificates of such proxies, separated by commas. Default: any name.
@@ -51,6 +53,9 @@ pub(crate) struct AuthenticationOptions {
 
 impl AuthenticationOptions {
     fn names(&self) -> RequestHeaderNames {
+        if self.requestheader_client_ca_file.is_none() {
+            return common_names();
+        }
         RequestHeaderNames {
             username: self.requestheader_username_headers.clone(),
             uid: self.requestheader_uid_headers.clone(),
@@ -58,6 +63,32 @@ impl AuthenticationOptions {
             extra_prefix: self.requestheader_extra_headers_prefix.clone(),
         }
     }
+
+    fn allowed_names(&self) -> Vec<String> {
+        match &self.requestheader_client_ca_file {
+            Some(_) => self.requestheader_allowed_names.clone(),
+            None => vec![FrontProxyPki::NAME.to_owned()],
+        }
+    }
+}
+
+/// The headers by which the servers of a PKI tell each other who their clients are.
+fn common_names() -> RequestHeaderNames {
+    let header = |name: &str| vec![name.to_owned()];
+    RequestHeaderNames {
+        username: header("X-Remote-User"),
+        uid: header("X-Remote-Uid"),
+        group: header("X-Remote-Group"),
+        extra_prefix: header("X-Remote-Extra-"),
+    }
+}
+
+/// The authorities of the PKI, in PEM.
+pub(crate) struct Authorities {
+    /// Whose client certificates are the administrator's.
+    pub(crate) clients: String,
+    /// Whose certificates are those of the servers that tell who their clients are.
+    pub(crate) proxies: String,
 }
 
 /// How clients are known, and what extension API servers are to be told about it.
@@ -71,21 +102,22 @@ impl Clients {
     /// has a token. What is in files is read again when they change.
     pub(crate) fn new(
         options: &AuthenticationOptions,
-        own_authority: String,
+        own: Authorities,
         reloader: &mut Reloader,
     ) -> anyhow::Result<Self> {
+        let names = options.names();
         let trust = watch::Sender::new(ClusterAuthentication {
-            allowed_names: options.requestheader_allowed_names.clone(),
-            username_headers: options.requestheader_username_headers.clone(),
-            uid_headers: options.requestheader_uid_headers.clone(),
-            group_headers: options.requestheader_group_headers.clone(),
-            extra_header_prefixes: options.requestheader_extra_headers_prefix.clone(),
+            allowed_names: options.allowed_names(),
+            username_headers: names.username,
+            uid_headers: names.uid,
+            group_headers: names.group,
+            extra_header_prefixes: names.extra_prefix,
             ..ClusterAuthentication::default()
         });
         let told = trust.subscribe();
         let trust = Arc::new(trust);
-        let client_ca = client_ca(options, own_authority, &trust, reloader)?;
-        let request_header = request_header(options, &trust, reloader)?;
+        let client_ca = client_ca(options, own.clients, &trust, reloader)?;
+        let request_header = request_header(options, &own.proxies, &trust, reloader)?;
         let mut tokens: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
         if let Some(file) = token_file(options, reloader)? {
             tokens.push(file);
@@ -134,10 +166,16 @@ fn client_ca(
 
 fn request_header(
     options: &AuthenticationOptions,
+    own: &str,
     trust: &Trust,
     reloader: &mut Reloader,
 ) -> anyhow::Result<Option<Arc<RequestHeader>>> {
-    let Some(file) = options.requestheader_client_ca_file.clone() else { return Ok(None) };
+    let Some(file) = options.requestheader_client_ca_file.clone() else {
+        let authorities = Arc::new(ClientAuthorities::from_pem(own.as_bytes())?);
+        trust.send_modify(|trust| own.clone_into(&mut trust.request_header_ca));
+        let proxies = RequestHeader::new(authorities, options.allowed_names(), &options.names())?;
+        return Ok(Some(Arc::new(proxies)));
+    };
     if options.requestheader_allowed_names.iter().any(|name| name.trim().is_empty()) {
         bail!("--requestheader-allowed-names has an empty name");
     }

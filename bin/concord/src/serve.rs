@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use concord_admission::AdmissionView;
 use concord_apiextensions::{CustomResources, DefinitionsView};
 use concord_fleet::FleetView;
-use concord_pki::{AdminPki, Kubeconfig, ServingNames, ServingPki, load_identity};
+use concord_pki::{AdminPki, FrontProxyPki, Kubeconfig, ServingNames, ServingPki, load_identity};
 use concord_replica::{Replica, View};
 use concord_server::{
     Coalesced, Config, HealthCheck, HealthChecks, Identity, Metrics, Server, Shutdown, Unhealthy, check_fn,
@@ -29,7 +29,7 @@ use tokio::{
 use crate::{
     access::Access,
     audit::AuditLog,
-    authentication::Clients,
+    authentication::{Authorities, Clients},
     cli::{SecureServingOptions, ServeOptions},
     compose::{Ground, Parts},
     emulation::Emulation,
@@ -59,7 +59,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     // The store comes first: its lock keeps a second server away from the certificates, too.
     let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
     let pki_dir = options.serving.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
-    let Pki { identity, admin, client_ca } = open_pki(&options.serving, &pki_dir)?;
+    let Pki { identity, admin, authorities } = open_pki(&options.serving, &pki_dir)?;
     let (access, rules) = Access::new(&options.authorization, key_prefix(&options.etcd));
     let definitions = DefinitionsView::new(&key_prefix(&options.etcd));
     let served = definitions.progress();
@@ -80,7 +80,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let replica = Arc::new(Replica::start(store.clone(), concord_replica::Config::default(), views));
     let mut reloader = Reloader::default();
     let Clients { mut authentication, trust } =
-        Clients::new(&options.authentication, client_ca, &mut reloader)?;
+        Clients::new(&options.authentication, authorities, &mut reloader)?;
     let tokens = authentication.tokens.clone();
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
@@ -171,20 +171,21 @@ struct Pki {
     identity: Arc<CertifiedKey>,
     /// The administrator's, with what that client trusts servers by.
     admin: AdminPki,
-    /// Whose client certificates are the administrator's. Never what an operator's serving certificate is signed by:
-    /// who signs servers need not be trusted to name users.
-    client_ca: String,
+    /// Whom it believes who its clients are. Never what an operator's serving certificate is signed by: who signs servers
+    /// need not be trusted to name users.
+    authorities: Authorities,
 }
 
 fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<Pki> {
     let mut admin = AdminPki::open_or_create(directory, SystemTime::now())?;
-    let client_ca = admin.ca.clone();
+    let front_proxy = FrontProxyPki::open_or_create(directory, SystemTime::now())?;
+    let authorities = Authorities { clients: admin.ca.clone(), proxies: front_proxy.ca };
     if let (Some(certificate), Some(key)) = (&options.tls_cert_file, &options.tls_private_key_file) {
         let identity = load_identity(certificate, key)?;
         // The file may hold the chain that clients are to trust.
         let chain = fs::read_to_string(certificate);
         admin.ca.push_str(&chain.with_context(|| format!("cannot read {}", certificate.display()))?);
-        return Ok(Pki { identity, admin, client_ca });
+        return Ok(Pki { identity, admin, authorities });
     }
     let mut names = ServingNames::loopback().with_ip(options.bind_address);
     if let Some(name) = host::name() {
@@ -194,7 +195,7 @@ fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<
     if serving.issued {
         tracing::info!(directory = %directory.display(), "Issued a new serving certificate.");
     }
-    Ok(Pki { identity: serving.identity, admin, client_ca })
+    Ok(Pki { identity: serving.identity, admin, authorities })
 }
 
 /// Serves with what the files of the operator hold, whenever they change.

@@ -87,15 +87,22 @@ impl Authority {
     }
 
     /// A client certificate with a key of its own, valid for one year from `now`. API servers take the common
-    /// name for the user and the organization for the user's group.
+    /// name for the user and the organization, if there is one, for the user's group.
     ///
     /// # Errors
     ///
     /// [`Error::Generate`].
-    pub fn issue_client(&self, user: &str, group: &str, now: SystemTime) -> Result<CertifiedPair, Error> {
+    pub fn issue_client(
+        &self,
+        user: &str,
+        group: Option<&str>,
+        now: SystemTime,
+    ) -> Result<CertifiedPair, Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name = common_name(user);
-        params.distinguished_name.push(DnType::OrganizationName, group);
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
+        }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.issue(params, now)
     }

@@ -34,6 +34,13 @@ impl Directory {
         })
     }
 
+    /// The same directory with another one of its authorities.
+    pub(crate) fn with_authority(self, name: &str) -> Self {
+        let (ca_certificate, ca_key) =
+            (self.path.join(format!("{name}.crt")), self.path.join(format!("{name}.key")));
+        Self { ca_certificate, ca_key, ..self }
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -1,6 +1,6 @@
 //! The certificates a server makes for itself: an authority of its own, a serving certificate and an
-//! administrator's client certificate signed by it, the kubeconfig that holds the latter, and the key that signs the
-//! tokens of service accounts.
+//! administrator's client certificate signed by it, the kubeconfig that holds the latter, the certificate by which servers
+//! behind this one know it, of an authority of its own, and the key that signs the tokens of service accounts.
 //!
 //! Files are named as kubeadm names them (`ca.crt`, `ca.key`, `apiserver.crt`, `apiserver.key`; the
 //! administrator's are `admin.crt` and `admin.key`, the key of service accounts `sa.key` and `sa.pub`), so that tools which know the one find their way in the
@@ -17,9 +17,11 @@
 mod admin;
 mod authority;
 mod bundle;
+mod client;
 mod directory;
 mod error;
 mod files;
+mod front_proxy;
 mod kubeconfig;
 mod names;
 mod service_accounts;
@@ -29,6 +31,7 @@ pub use admin::AdminPki;
 pub use authority::{Authority, CertifiedPair};
 pub use bundle::combine_bundles;
 pub use error::Error;
+pub use front_proxy::FrontProxyPki;
 pub use kubeconfig::Kubeconfig;
 pub use names::ServingNames;
 pub use service_accounts::ServiceAccountKey;
