@@ -1,6 +1,7 @@
 //! The certificates a server makes for itself: an authority of its own, a serving certificate and an
 //! administrator's client certificate signed by it, the kubeconfig that holds the latter, the certificate by which servers
 //! behind this one know it, of an authority of its own, and the key that signs the tokens of service accounts.
+//! Also whom a server believes when it is the client itself ([`Trust`]).
 //!
 //! Files are named as kubeadm names them (`ca.crt`, `ca.key`, `apiserver.crt`, `apiserver.key`; the
 //! administrator's are `admin.crt` and `admin.key`, the key of service accounts `sa.key` and `sa.pub`), so that tools which know the one find their way in the
@@ -26,6 +27,7 @@ mod kubeconfig;
 mod names;
 mod service_accounts;
 mod serving;
+mod trust;
 
 pub use admin::AdminPki;
 pub use authority::{Authority, CertifiedPair};
@@ -36,3 +38,4 @@ pub use kubeconfig::Kubeconfig;
 pub use names::ServingNames;
 pub use service_accounts::ServiceAccountKey;
 pub use serving::{RENEW_BEFORE, ServingPki, load_identity};
+pub use trust::{ClientIdentity, Trust, TrustError, client_tls};

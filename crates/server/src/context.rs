@@ -3,7 +3,7 @@
 //! All of it travels in the request's extensions; [`RequestContext`] reads it. A request that did not come
 //! through the chain, as in a handler's own tests, has harmless defaults.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use concord_codec::Warnings;
 use futures_util::future::BoxFuture;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AuditHandle, RequestInfo, UserInfo};
+use crate::{AuditHandle, RequestInfo, UserInfo, audit::PeerAddress};
 
 /// What is known about a request: implemented by requests and by their parts.
 pub trait RequestContext {
@@ -58,6 +58,11 @@ pub trait RequestContext {
     /// The connection the request came over.
     fn connection(&self) -> ConnectionHandle {
         self.request_extensions().get::<ConnectionHandle>().cloned().unwrap_or_default()
+    }
+
+    /// Where the client is; `None` if the request came over no connection.
+    fn peer_address(&self) -> Option<IpAddr> {
+        self.request_extensions().get::<PeerAddress>().map(|peer| peer.0.to_canonical())
     }
 
     /// Where to tell what is written down about the request; `None` if nothing is.

@@ -1,6 +1,7 @@
 use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use concord_pki::client_tls;
 use http::{Method, Request, Uri, header};
 use http_body_util::Full;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -14,7 +15,6 @@ use tokio::time::timeout_at;
 
 use crate::{
     Address, CallError, ClientConfig, InvalidConfig, Resolver, Target, dial::Dialer, error::reason, response,
-    trust,
 };
 
 /// How long an answer may be, unless told otherwise: twice what an object may be, since a patch is in base64.
@@ -165,7 +165,7 @@ impl Endpoint {
         let server_name = ServerName::try_from(server_name)
             .map_err(|_| InvalidConfig::Url(format!("{url} names no host")))?;
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trust::tls_config(&config.ca_bundle)?)
+            .with_tls_config(client_tls(&config.trust(), None)?)
             .https_only()
             .with_server_name_resolver(FixedServerNameResolver::new(server_name))
             .enable_http1();

@@ -1,5 +1,6 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use concord_pki::{Trust, TrustError};
 use serde_json::{Map, Value};
 
 /// The port of a Service whose reference names none.
@@ -64,7 +65,24 @@ pub enum InvalidConfig {
     NoSystemRoots,
 }
 
+impl From<TrustError> for InvalidConfig {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::NoCertificate => Self::NoCertificate,
+            TrustError::NoSystemRoots => Self::NoSystemRoots,
+        }
+    }
+}
+
 impl ClientConfig {
+    /// Whom to believe.
+    pub(crate) fn trust(&self) -> Trust {
+        match &*self.ca_bundle {
+            [] => Trust::System,
+            bundle => Trust::Bundle(bundle.to_vec()),
+        }
+    }
+
     /// Reads a `clientConfig` as it stands in an object that was validated.
     ///
     /// # Errors

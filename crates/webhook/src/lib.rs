@@ -20,7 +20,6 @@ mod error;
 mod resolve;
 mod response;
 mod services;
-mod trust;
 
 pub use client::{Client, DEFAULT_ANSWER_LIMIT};
 pub use config::{ClientConfig, InvalidConfig, ServiceReference, Target};

@@ -33,6 +33,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         &[
             "concord-audit",
             "concord-endpoints",
+            "concord-forward",
             "concord-openapi",
             "concord-pki",
             "concord-registry",

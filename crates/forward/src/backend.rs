@@ -1,0 +1,180 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use concord_server::{Body, Request, RequestContext as _, Response, UserInfo};
+use http::{
+    HeaderName, HeaderValue, Method, Uri,
+    header::HOST,
+    request::Parts,
+    uri::{Authority, PathAndQuery, Scheme},
+};
+use hyper::{
+    body::{Body as _, Incoming},
+    client::conn::TrySendError,
+};
+
+use crate::{
+    Connector, Failure, ForwardError,
+    body::{AtEnd, Carried},
+    headers,
+    pool::{Pool, Ready},
+    upgrade,
+};
+
+/// How often a request is sent on another connection because the one it was given to had just been closed, before any of
+/// it was sent. A server that ends closes all its connections, so a second may be closed as well.
+const ATTEMPTS: usize = 3;
+
+/// Another server that requests are sent on to, with the connections to it.
+pub struct Backend {
+    authority: Authority,
+    pool: Pool,
+}
+
+impl Backend {
+    /// Sends requests on connections of this connector, for the host `authority`.
+    pub fn new(authority: Authority, connector: Connector) -> Self {
+        Self { authority, pool: Pool::new(Arc::new(connector)) }
+    }
+
+    /// Sends a client's request on, as `user`, and passes the answer back as it comes. `marks` are headers to set, whatever
+    /// the client says.
+    ///
+    /// The answer's body ends early with an error if the other server does. If the future or the body is dropped, the
+    /// other server learns that nobody waits any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`], if there is no answer; with the request, if it may be sent to somebody else.
+    pub async fn forward(
+        &self,
+        request: Request,
+        user: &UserInfo,
+        marks: &[(HeaderName, HeaderValue)],
+    ) -> Result<Response, Failure> {
+        let (original, body) = request.into_parts();
+        let mut parts = original.clone();
+        if let Err(error) = headers::outward(&mut parts.headers, user, original.peer_address(), marks) {
+            return Err(Failure { error, request: None });
+        }
+        if headers::is_upgrade(&original.headers) {
+            let request = http::Request::from_parts(parts, body);
+            return Box::pin(upgrade::carry(self, original, request)).await;
+        }
+        match self.send(http::Request::from_parts(parts, body)).await {
+            Ok(mut answer) => {
+                headers::inward(answer.headers_mut());
+                Ok(answer)
+            }
+            Err(Unanswered { error, body }) => {
+                let request = body.map(|body| Box::new(Request::from_parts(original, body)));
+                Err(Failure { error, request })
+            }
+        }
+    }
+
+    /// Asks the other server something on our own behalf. Headers are sent as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`ForwardError`], if there is no answer.
+    pub async fn ask(&self, request: Request) -> Result<Response, ForwardError> {
+        self.send(request).await.map_err(|unanswered| unanswered.error)
+    }
+
+    async fn send(&self, request: Request) -> Result<Response, Unanswered> {
+        let (parts, mut body) = request.into_parts();
+        // A read may be repeated whatever became of the first; anything else only if it was never sent.
+        let repeatable = body.is_end_stream() && [Method::GET, Method::HEAD].contains(&parts.method);
+        let mut attempt = 1;
+        loop {
+            let ready = match self.pool.ready().await {
+                Ok(ready) => ready,
+                Err(error) => return Err(Unanswered { error, body: Some(body) }),
+            };
+            let failed = match self.send_on(ready, &parts, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            body = match failed.body {
+                Some(body) => body,
+                None if repeatable => concord_server::full(Bytes::new()),
+                None => return Err(failed),
+            };
+            if attempt == ATTEMPTS {
+                return Err(Unanswered { error: failed.error, body: Some(body) });
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn send_on(&self, ready: Ready, parts: &Parts, body: Body) -> Result<Response, Unanswered> {
+        match ready {
+            Ready::Http2(mut sender, share) => {
+                let sent = sender.try_send_request(self.absolute(parts, body)).await;
+                sent.map(|answer| carried(answer, AtEnd::new(move || drop(share)))).map_err(Unanswered::from)
+            }
+            Ready::Http1(mut sender) => {
+                let sent = sender.try_send_request(self.relative(parts, body)).await;
+                sent.map(|answer| carried(answer, AtEnd::new(self.pool.give_back(sender))))
+                    .map_err(Unanswered::from)
+            }
+        }
+    }
+
+    /// The request as HTTP/2 has it: the host is a part of what is asked for.
+    fn absolute(&self, parts: &Parts, body: Body) -> http::Request<Body> {
+        let mut uri = http::uri::Parts::default();
+        uri.scheme = Some(Scheme::HTTPS);
+        uri.authority = Some(self.authority.clone());
+        uri.path_and_query = Some(path_and_query(&parts.uri));
+        let uri = Uri::from_parts(uri).expect("scheme, authority and path make a URI");
+        rebuilt(parts, uri, body)
+    }
+
+    /// The request as HTTP/1 has it: the host is a header.
+    pub(crate) fn relative(&self, parts: &Parts, body: Body) -> http::Request<Body> {
+        let mut request = rebuilt(parts, Uri::from(path_and_query(&parts.uri)), body);
+        let host = HeaderValue::try_from(self.authority.as_str()).expect("an authority is a valid header");
+        request.headers_mut().insert(HOST, host);
+        request
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        self.pool.connector()
+    }
+}
+
+fn path_and_query(uri: &Uri) -> PathAndQuery {
+    uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
+}
+
+fn rebuilt(parts: &Parts, uri: Uri, body: Body) -> http::Request<Body> {
+    let mut request = http::Request::new(body);
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = uri;
+    *request.headers_mut() = parts.headers.clone();
+    request
+}
+
+/// An answer, and what happens to its connection at its end. What it came over is of no interest to the client.
+pub(crate) fn carried(answer: http::Response<Incoming>, at_end: AtEnd) -> Response {
+    let (parts, body) = answer.into_parts();
+    let mut response = Response::new(Carried::boxed(body, at_end));
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = parts.headers;
+    response
+}
+
+/// There is no answer; with the body, if nothing of the request was sent, or it may be sent again.
+struct Unanswered {
+    error: ForwardError,
+    body: Option<Body>,
+}
+
+impl From<TrySendError<http::Request<Body>>> for Unanswered {
+    fn from(mut failed: TrySendError<http::Request<Body>>) -> Self {
+        let body = failed.take_message().map(http::Request::into_body);
+        Self { error: ForwardError::NoAnswer(Arc::new(failed.into_error())), body }
+    }
+}

@@ -1,0 +1,157 @@
+//! How connections come about.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use concord_server::Body;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::{ForwardError, pool::MAX_STREAMS};
+
+/// How much of one answer is taken before its client reads it; as much as this server's own clients may send ahead.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// As much as all answers of a connection together, so that clients who do not read never hold up others.
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
+/// When and how long to look whether the other side is still there; upstream's times.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes to and from another server.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// Reaches another server: directly, or through whatever stands between.
+#[async_trait]
+pub trait Dial: Send + Sync + 'static {
+    /// A connection for the bytes of TLS.
+    async fn dial(&self) -> io::Result<Box<dyn Io>>;
+}
+
+/// Reaches an address directly.
+#[derive(Debug, Clone, Copy)]
+pub struct TcpDial(pub SocketAddr);
+
+#[async_trait]
+impl Dial for TcpDial {
+    async fn dial(&self) -> io::Result<Box<dyn Io>> {
+        let stream = TcpStream::connect(self.0).await?;
+        // Requests are small and whole; without this they would wait for more.
+        stream.set_nodelay(true)?;
+        Ok(Box::new(stream))
+    }
+}
+
+/// Makes connections to one server.
+pub struct Connector {
+    dial: Arc<dyn Dial>,
+    tls: TlsConnector,
+    /// For connections that are to be upgraded, which HTTP/2 ones are not.
+    tls_http1: TlsConnector,
+    server_name: ServerName<'static>,
+    timeout: Duration,
+}
+
+/// What requests are sent on.
+pub(crate) enum Sender {
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
+}
+
+impl Connector {
+    /// Dials so, and believes a server of this name as `tls` says; within `timeout`, handshakes included.
+    pub fn new(
+        dial: Arc<dyn Dial>,
+        tls: &ClientConfig,
+        server_name: ServerName<'static>,
+        timeout: Duration,
+    ) -> Self {
+        let speaking = |protocols: &[&[u8]]| {
+            let mut tls = tls.clone();
+            tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+            TlsConnector::from(Arc::new(tls))
+        };
+        Self {
+            dial,
+            tls: speaking(&[b"h2", b"http/1.1"]),
+            tls_http1: speaking(&[b"http/1.1"]),
+            server_name,
+            timeout,
+        }
+    }
+
+    /// A connection of the protocol that the other side prefers.
+    pub(crate) async fn connect(&self) -> Result<Sender, ForwardError> {
+        self.in_time(async {
+            let stream = self.secured(&self.tls).await?;
+            match stream.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Ok(Sender::Http2(http2(stream).await?)),
+                _ => Ok(Sender::Http1(http1(stream).await?)),
+            }
+        })
+        .await
+    }
+
+    /// A connection that can be upgraded.
+    pub(crate) async fn connect_http1(&self) -> Result<http1::SendRequest<Body>, ForwardError> {
+        self.in_time(async { http1(self.secured(&self.tls_http1).await?).await }).await
+    }
+
+    async fn secured(&self, tls: &TlsConnector) -> Result<TlsStream<Box<dyn Io>>, ForwardError> {
+        let failed = |error| ForwardError::Connect(Arc::new(error));
+        let stream = self.dial.dial().await.map_err(failed)?;
+        tls.connect(self.server_name.clone(), stream).await.map_err(failed)
+    }
+
+    async fn in_time<T>(
+        &self,
+        connecting: impl Future<Output = Result<T, ForwardError>>,
+    ) -> Result<T, ForwardError> {
+        match timeout(self.timeout, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(ForwardError::ConnectTimeout(self.timeout)),
+        }
+    }
+}
+
+async fn http2(stream: TlsStream<Box<dyn Io>>) -> Result<http2::SendRequest<Body>, ForwardError> {
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| ForwardError::NoAnswer(Arc::new(error)))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "A connection to another server ended early.");
+        }
+    });
+    Ok(sender)
+}
+
+async fn http1(stream: TlsStream<Box<dyn Io>>) -> Result<http1::SendRequest<Body>, ForwardError> {
+    let (mut sender, connection) = http1::Builder::new()
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| ForwardError::NoAnswer(Arc::new(error)))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "A connection to another server ended early.");
+        }
+    });
+    // It is not before its task has begun.
+    sender.ready().await.map_err(|error| ForwardError::NoAnswer(Arc::new(error)))?;
+    Ok(sender)
+}
