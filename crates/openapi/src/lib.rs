@@ -11,12 +11,15 @@
 //! elsewhere.
 //!
 //! Start with [`OpenApi`], then `paths.rs` for the operations, `components.rs` for the types, `custom.rs` for those of custom
-//! resources and `swagger.rs` for version 2.
+//! resources, `swagger.rs` for version 2, and [`ExtensionDocument`] for what other servers say.
 
 mod annotations;
 mod components;
 mod custom;
 mod document;
+mod extensions;
+mod legacy;
+mod merge;
 mod names;
 mod negotiate;
 mod operation;
@@ -30,4 +33,7 @@ mod swagger;
 
 pub use components::Definitions;
 pub use document::{OPENID, Service};
+pub use extensions::{
+    ExtensionDocument, ExtensionDocumentSource, ExtensionDocuments, InvalidDocument, SwaggerPart,
+};
 pub use serve::{Contents, OpenApi};

@@ -17,6 +17,8 @@ use crate::{
     annotations::Annotations,
     components::{Definitions, Dialect, Kinds, Sources},
     document::{self, Service, Subject, VERSION},
+    extensions::{ExtensionDocument, ExtensionDocuments},
+    names,
     packed::Packed,
     protobuf,
     swagger::Swagger,
@@ -44,6 +46,7 @@ pub(crate) struct Published {
 /// Everything that is published about a set.
 pub(crate) struct Publication {
     set: Arc<ApiSet>,
+    extensions: Arc<ExtensionDocuments>,
     context: Arc<Context>,
     leaves: BTreeMap<String, Arc<Document>>,
     /// The document of version 2.
@@ -62,6 +65,8 @@ pub(crate) enum Form {
 /// What a document is about.
 enum About {
     Subject(Subject),
+    /// What another server says.
+    Extension(Arc<ExtensionDocument>),
     Everything,
 }
 
@@ -76,8 +81,13 @@ pub(crate) struct Document {
 }
 
 impl Publication {
-    /// What is published about a set. Documents about what `before` has, too, are taken from there.
-    pub(crate) fn new(set: Arc<ApiSet>, context: Arc<Context>, before: Option<&Self>) -> Self {
+    /// What is published about a set and what others serve. Documents about what `before` has, too, are taken from there.
+    pub(crate) fn new(
+        set: Arc<ApiSet>,
+        extensions: Arc<ExtensionDocuments>,
+        context: Arc<Context>,
+        before: Option<&Self>,
+    ) -> Self {
         let services = context.services.iter().copied().chain([&VERSION]).map(Subject::Service);
         let mut subjects: Vec<Subject> = services.chain([Subject::Groups]).collect();
         for group in set.groups() {
@@ -90,28 +100,38 @@ impl Publication {
                 subjects.push(Subject::Group(group.name().to_owned()));
             }
         }
-        let keep = |subject: Subject| {
-            let key = subject.key();
+        let keep = |(key, about): (String, About)| {
             let known = before.and_then(|before| before.leaves.get(&key));
             let leaf = match known {
-                Some(known) if known.is_about(&subject) => known.clone(),
-                _ => Arc::new(Document::new(About::Subject(subject), known.map(Arc::as_ref))),
+                Some(known) if known.is_about(&about) => known.clone(),
+                _ => Arc::new(Document::new(about, known.map(Arc::as_ref))),
             };
             (key, leaf)
         };
+        let own = subjects.into_iter().map(|subject| (subject.key(), About::Subject(subject)));
+        // What is built in is this server's to tell about; over custom resources others win, as in requests.
+        let is_built_in = |group: &str, version: &str| {
+            let group = set.group(group).filter(|group| group.origin() == Origin::BuiltIn);
+            group.is_some_and(|group| group.version(version).is_some())
+        };
+        let others = extensions.0.iter().filter(|(of, _)| !is_built_in(&of.group, &of.version));
+        let others = others.map(|(of, document)| {
+            (names::root(of).trim_start_matches('/').to_owned(), About::Extension(document.clone()))
+        });
         Self {
-            leaves: subjects.into_iter().map(keep).collect(),
+            leaves: own.chain(others).collect::<BTreeMap<_, _>>().into_iter().map(keep).collect(),
             everything: Arc::new(Document::new(About::Everything, None)),
             kinds: OnceLock::new(),
             index: OnceCell::new(),
             set,
+            extensions,
             context,
         }
     }
 
-    /// Whether this is about that set.
-    pub(crate) fn is_of(&self, set: &Arc<ApiSet>) -> bool {
-        Arc::ptr_eq(&self.set, set)
+    /// Whether this is about that set and these documents.
+    pub(crate) fn is_of(&self, set: &Arc<ApiSet>, extensions: &Arc<ExtensionDocuments>) -> bool {
+        Arc::ptr_eq(&self.set, set) && Arc::ptr_eq(&self.extensions, extensions)
     }
 
     /// The document of a path, such as `apis/apps/v1`.
@@ -164,17 +184,26 @@ impl Document {
         let newest = replaced.and_then(|replaced| Some((replaced.hash.get()?, replaced.json.get()?)));
         before.extend(newest.map(|(hash, json)| (hash.clone(), json.clone())));
         before.drain(..before.len().saturating_sub(KEPT));
-        let (json, protobuf) = (OnceCell::new(), OnceCell::new());
-        Self { about, hash: OnceLock::new(), json, protobuf, before }
+        let (hash, json) = match &about {
+            About::Extension(document) => {
+                (OnceLock::from(document.hash.clone()), OnceCell::from(document.json.clone()))
+            }
+            _ => (OnceLock::new(), OnceCell::new()),
+        };
+        Self { about, hash, json, protobuf: OnceCell::new(), before }
     }
 
-    fn is_about(&self, subject: &Subject) -> bool {
-        matches!(&self.about, About::Subject(own) if own.is_same(subject))
+    fn is_about(&self, about: &About) -> bool {
+        match (&self.about, about) {
+            (About::Subject(own), About::Subject(other)) => own.is_same(other),
+            (About::Extension(own), About::Extension(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
     }
 
     fn dialect(&self) -> Dialect {
         match self.about {
-            About::Subject(_) => Dialect::V3,
+            About::Subject(_) | About::Extension(_) => Dialect::V3,
             About::Everything => Dialect::V2,
         }
     }
@@ -233,6 +262,7 @@ impl Document {
                 let document = match self.written(publication) {
                     Written::V3(document) => serde_json::to_value(document),
                     Written::V2(document) => serde_json::to_value(document),
+                    Written::Foreign(document) => Ok(document),
                 };
                 let document = document.expect(SAYABLE);
                 Packed::new(&protobuf::encode(&document, self.dialect()))
@@ -244,6 +274,7 @@ impl Document {
         match self.written(publication) {
             Written::V3(document) => to_json(&document),
             Written::V2(document) => to_json(&document),
+            Written::Foreign(document) => to_json(&document),
         }
     }
 
@@ -256,12 +287,20 @@ impl Document {
         };
         match &self.about {
             About::Subject(subject) => Written::V3(subject.document(&context.release, &sources)),
+            About::Extension(document) => Written::Foreign(document.value().unwrap_or_default()),
             About::Everything => {
-                let subjects = publication.leaves.values().filter_map(|leaf| match &leaf.about {
+                let leaves = publication.leaves.values();
+                let subjects = leaves.clone().filter_map(|leaf| match &leaf.about {
                     About::Subject(subject) => Some(subject),
-                    About::Everything => None,
+                    _ => None,
                 });
-                Written::V2(Swagger::new(subjects, &context.release, &sources))
+                let mut swagger = Swagger::new(subjects, &context.release, &sources);
+                let others = leaves.filter_map(|leaf| match &leaf.about {
+                    About::Extension(document) => document.swagger(),
+                    _ => None,
+                });
+                others.for_each(|part| swagger.add(part));
+                Written::V2(swagger)
             }
         }
     }
@@ -271,17 +310,18 @@ impl Document {
 enum Written {
     V3(document::Document),
     V2(Swagger),
+    Foreign(Value),
 }
 
 /// Why writing cannot fail.
 const SAYABLE: &str = "documents have nothing that JSON cannot say";
 
-fn to_json(document: &impl Serialize) -> Vec<u8> {
+pub(crate) fn to_json(document: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(document).expect(SAYABLE)
 }
 
 /// Upstream's hash: SHA-512 in capital letters.
-fn hash(bytes: &[u8]) -> Arc<str> {
+pub(crate) fn hash(bytes: &[u8]) -> Arc<str> {
     let hash: String = digest(&SHA512, bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
     hash.into()
 }

@@ -19,6 +19,7 @@ use crate::{
     annotations::Annotations,
     components::{Definitions, Dialect},
     document::Service,
+    extensions::{ExtensionDocumentSource, ExtensionDocuments},
     negotiate::{content_type, form, knows, takes_gzip},
     packed::Packed,
     publication::{Context, Document, Form, Publication, Published, url},
@@ -31,6 +32,7 @@ const V2: &str = "/openapi/v2";
 /// Answers requests below `/openapi` with documents about what is served at the moment.
 pub struct OpenApi {
     set: Box<dyn Fn() -> Arc<ApiSet> + Send + Sync>,
+    extensions: Box<ExtensionDocumentSource>,
     context: Arc<Context>,
     current: ArcSwapOption<Publication>,
 }
@@ -78,7 +80,22 @@ impl OpenApi {
             definitions: contents.definitions,
             services: contents.services,
         };
-        Self { set: Box::new(set), context: Arc::new(context), current: ArcSwapOption::empty() }
+        let nothing = Arc::new(ExtensionDocuments::default());
+        Self {
+            set: Box::new(set),
+            extensions: Box::new(move || nothing.clone()),
+            context: Arc::new(context),
+            current: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Publishes what other servers say, too.
+    #[must_use]
+    pub fn with_extensions(
+        self,
+        extensions: impl Fn() -> Arc<ExtensionDocuments> + Send + Sync + 'static,
+    ) -> Self {
+        Self { extensions: Box::new(extensions), ..self }
     }
 
     /// The paths for the index of the server.
@@ -87,13 +104,14 @@ impl OpenApi {
     }
 
     fn publication(&self) -> Arc<Publication> {
-        let set = (self.set)();
+        let (set, extensions) = ((self.set)(), (self.extensions)());
         let current = self.current.load_full();
-        if let Some(current) = current.as_ref().filter(|current| current.is_of(&set)) {
+        if let Some(current) = current.as_ref().filter(|current| current.is_of(&set, &extensions)) {
             return current.clone();
         }
         // Whoever is here at the same time makes the same; one of the two is kept.
-        let publication = Arc::new(Publication::new(set, self.context.clone(), current.as_deref()));
+        let publication =
+            Arc::new(Publication::new(set, extensions, self.context.clone(), current.as_deref()));
         self.current.store(Some(publication.clone()));
         publication
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     components::{Components, Dialect, Sources},
     document::Subject,
+    merge::{self, Whole},
 };
 
 /// A document of version 2, its members in the order of their names.
@@ -53,6 +54,12 @@ impl Swagger {
             }),
             swagger: "2.0",
         }
+    }
+
+    /// Adds what another server says.
+    pub(crate) fn add(&mut self, part: Map<String, Value>) {
+        let Self { paths, definitions, parameters, .. } = self;
+        merge::add(&mut Whole { paths, definitions, parameters }, part);
     }
 }
 

@@ -1,0 +1,137 @@
+//! What other servers say about what they serve.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use concord_codec::{Options, decode};
+use concord_meta::GroupVersion;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    legacy, merge,
+    packed::Packed,
+    publication::{hash, to_json},
+};
+
+/// Something that another server called a document is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDocument {
+    /// It is no JSON object.
+    #[error("the document is not a JSON object: {0}")]
+    NotJson(String),
+    /// It is of another version, or of none.
+    #[error("the document is not of OpenAPI {0}")]
+    NotVersion(&'static str),
+}
+
+/// A document of version 2 of another server, of which only what belongs to one version of a group is kept.
+#[derive(Debug, Clone)]
+pub struct SwaggerPart {
+    part: Packed,
+    converted: Packed,
+}
+
+/// The documents about a version of a group that another server serves.
+#[derive(Debug, Clone)]
+pub struct ExtensionDocument {
+    pub(crate) json: Packed,
+    pub(crate) hash: Arc<str>,
+    swagger: Option<Packed>,
+}
+
+/// The documents of all other servers.
+#[derive(Debug, Default)]
+pub struct ExtensionDocuments(pub(crate) BTreeMap<GroupVersion, Arc<ExtensionDocument>>);
+
+/// Gives the documents of other servers at the moment.
+pub type ExtensionDocumentSource = dyn Fn() -> Arc<ExtensionDocuments> + Send + Sync;
+
+impl FromIterator<(GroupVersion, Arc<ExtensionDocument>)> for ExtensionDocuments {
+    fn from_iter<T: IntoIterator<Item = (GroupVersion, Arc<ExtensionDocument>)>>(documents: T) -> Self {
+        Self(documents.into_iter().collect())
+    }
+}
+
+impl SwaggerPart {
+    /// Reads a document of version 2, which may be about more than that version.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDocument`].
+    pub fn read(bytes: &[u8], version: &GroupVersion) -> Result<Self, InvalidDocument> {
+        let document = read(bytes)?;
+        if document.get("swagger").and_then(Value::as_str) != Some("2.0") {
+            return Err(InvalidDocument::NotVersion("2.0"));
+        }
+        Ok(Self {
+            part: Packed::new(&to_json(&merge::part(&document, version))),
+            converted: Packed::new(&to_json(&legacy::convert(&document, version))),
+        })
+    }
+}
+
+impl ExtensionDocument {
+    /// Reads a document of version 3. What is not below the paths of that version is left out: nobody speaks for others.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidDocument`].
+    pub fn read(
+        bytes: &[u8],
+        version: &GroupVersion,
+        swagger: Option<&SwaggerPart>,
+    ) -> Result<Self, InvalidDocument> {
+        let mut document = read(bytes)?;
+        if !document.get("openapi").and_then(Value::as_str).is_some_and(|of| of.starts_with("3.")) {
+            return Err(InvalidDocument::NotVersion("3"));
+        }
+        let own: Map<String, Value> =
+            legacy::own_paths(&document, version).map(|(path, item)| (path.clone(), item.clone())).collect();
+        document.insert("paths".to_owned(), own.into());
+        // Clients take it for granted that there are some.
+        document.entry("components").or_insert_with(|| json!({}));
+        Ok(Self::new(&to_json(&document), swagger))
+    }
+
+    /// The document of a server that has none of version 3.
+    #[must_use]
+    pub fn converted(swagger: &SwaggerPart) -> Self {
+        let json = swagger.converted.clone();
+        let plain = json.plain().unwrap_or_default();
+        Self { hash: hash(&plain), json, swagger: Some(swagger.part.clone()) }
+    }
+
+    fn new(json: &[u8], swagger: Option<&SwaggerPart>) -> Self {
+        let swagger = swagger.map(|swagger| swagger.part.clone());
+        Self { json: Packed::new(json), hash: hash(json), swagger }
+    }
+
+    /// What the document of version 2 gets from it.
+    pub(crate) fn swagger(&self) -> Option<Map<String, Value>> {
+        object(&self.swagger.as_ref()?.plain().ok()?)
+    }
+
+    /// The document of version 3.
+    pub(crate) fn value(&self) -> Option<Value> {
+        object(&self.json.plain().ok()?).map(Value::Object)
+    }
+}
+
+impl PartialEq for ExtensionDocument {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |one: &Packed, other: &Packed| one.gzip() == other.gzip();
+        self.hash == other.hash
+            && match (&self.swagger, &other.swagger) {
+                (Some(one), Some(other)) => same(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            }
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Map<String, Value>, InvalidDocument> {
+    let decoded = decode(bytes, &Options::default());
+    decoded.map(|decoded| decoded.object).map_err(|error| InvalidDocument::NotJson(error.to_string()))
+}
+
+fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
+    read(bytes).ok()
+}
