@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     access::AuthorizationOptions, audit::AuditOptions, authentication::AuthenticationOptions, duration,
-    encryption::EncryptionOptions, fleet::FleetOptions, overload::RequestOptions,
-    service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
+    encryption::EncryptionOptions, fleet::FleetOptions, garbage::GarbageCollectorOptions,
+    overload::RequestOptions, service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -70,6 +70,8 @@ pub(crate) struct ServeOptions {
     pub(crate) shutdown: ShutdownOptions,
     #[command(flatten)]
     pub(crate) fleet: FleetOptions,
+    #[command(flatten)]
+    pub(crate) garbage: GarbageCollectorOptions,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
     /// A YAML file with flags by their names. What is typed counts more than what is in the file.

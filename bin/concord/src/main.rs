@@ -14,6 +14,7 @@ mod emulation;
 mod encryption;
 mod engine;
 mod fleet;
+mod garbage;
 mod host;
 mod kubeconfig;
 mod logging;

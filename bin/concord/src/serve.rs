@@ -35,6 +35,7 @@ use crate::{
     emulation::Emulation,
     encryption::AtRest,
     engine::{Engine, key_prefix},
+    garbage::Garbage,
     host, kubeconfig, logging,
     reload::Reloader,
     say,
@@ -72,6 +73,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let store = at_rest.store(engine.store());
     let mut views: Vec<Box<dyn View>> =
         vec![Box::new(rules), Box::new(definitions), Box::new(admission), Box::new(fleet)];
+    let garbage = Garbage::new(&options.garbage, &key_prefix(&options.etcd), &mut views);
     let flow_control = options.requests.flow_control(&key_prefix(&options.etcd), &metrics);
     let flow_control = flow_control.map(|(control, view)| {
         views.push(Box::new(view));
@@ -85,8 +87,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let ground =
-        Ground { store, replica: replica.clone(), definitions: served, configurations, fleet: fleet_state };
+    let ground = Ground {
+        store,
+        replica: replica.clone(),
+        definitions: served.clone(),
+        configurations,
+        fleet: fleet_state,
+    };
     let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
     let audit_log = options.audit.open(&metrics)?;
     let config = Config {
@@ -118,6 +125,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let server = config.complete()?.listen().await?;
     let port = server.local_addr().port();
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
+    garbage.start(&parts.registry, parts.apis.clone(), served, &controllers).await;
     let _reloading = reloader.start();
     let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;

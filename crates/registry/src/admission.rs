@@ -1,3 +1,5 @@
+use std::fmt;
+
 use async_trait::async_trait;
 use concord_meta::Status;
 use concord_replica::Snapshot;
@@ -84,6 +86,17 @@ pub trait Admission: Send + Sync + 'static {
     fn removal(&self, _attributes: &Attributes<'_>, _snapshot: &Snapshot) -> Result<Guard, Status> {
         Ok(Guard::default())
     }
+}
+
+/// What whoever makes a request demands of the state in which it is committed, see [`Context::condition`].
+pub trait Condition: fmt::Debug + Send + Sync {
+    /// What must still hold when the write is committed, given the state it is decided on. As with [`Admission::guard`], a
+    /// refusal counts only on a state that is as new as the request.
+    ///
+    /// # Errors
+    ///
+    /// Why what is demanded does not hold.
+    fn holds(&self, snapshot: &Snapshot) -> Result<Guard, Status>;
 }
 
 /// What admission adds to the transaction of a write.

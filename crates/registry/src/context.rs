@@ -9,7 +9,7 @@ use concord_merge::apply::Time;
 use concord_meta::UserInfo;
 use parking_lot::Mutex;
 
-use crate::Object;
+use crate::{Condition, Object};
 
 /// What the verbs have to know about the request they are part of.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Context {
     pub dry_run: bool,
     /// The options that the client gave, as admission is shown them; without their kind, which the operation says.
     pub options: Object,
+    /// What must hold when something is committed, besides what admission demands.
+    pub condition: Option<Arc<dyn Condition>>,
     warnings: Mutex<Warnings>,
     annotations: Mutex<BTreeMap<String, String>>,
     memory: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -38,6 +40,7 @@ impl Context {
             manager: String::new(),
             dry_run: false,
             options: Object::new(),
+            condition: None,
             warnings: Mutex::new(Warnings::default()),
             annotations: Mutex::default(),
             memory: Mutex::default(),

@@ -32,7 +32,7 @@ mod strategy;
 mod watch;
 mod write;
 
-pub use admission::{Admission, Attributes, Guard, Operation};
+pub use admission::{Admission, Attributes, Condition, Guard, Operation};
 pub use context::Context;
 pub use convert::{ConversionError, Converter, Renaming};
 pub use encode::stored_version;

@@ -51,6 +51,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-controllers",
             "concord-fleet",
             "concord-flowcontrol",
+            "concord-garbagecollector",
             "concord-plugins",
             "concord-rbac",
             "concord-serviceaccounts",

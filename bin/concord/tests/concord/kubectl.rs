@@ -173,11 +173,7 @@ fn apply_change_and_delete(kubectl: &Kubectl) {
     );
 
     for cascade in ["background", "foreground", "orphan"] {
-        let arguments = ["delete", "cm", "conf", "--wait=false", &format!("--cascade={cascade}")];
-        kubectl.ok(&arguments);
-        if cascade != "background" {
-            kubectl.ok(&["patch", "cm", "conf", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
-        }
+        kubectl.ok(&["delete", "cm", "conf", &format!("--cascade={cascade}")]);
         assert_has(&kubectl.fails(&["get", "cm", "conf"]), &[r#"configmaps "conf" not found"#]);
         kubectl.ok(&["apply", "-f", file]);
     }

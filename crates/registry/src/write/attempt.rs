@@ -114,20 +114,21 @@ impl Registry {
         }
     }
 
-    /// What admission adds to a write that is decided on this state.
+    /// What admission and whoever asks add to a write that is decided on this state.
     pub(super) fn guard(
         &self,
         attributes: &Attributes<'_>,
         object: Option<&Object>,
         snapshot: &Snapshot,
     ) -> Result<Guard, Status> {
-        let mut all = Guard::default();
+        let mut all = demanded(attributes, snapshot)?;
         for admission in &self.admission {
             all.extend(admission.guard(attributes, object, snapshot)?);
         }
         Ok(all)
     }
-    /// What admission adds to a write by which the object goes away.
+
+    /// What admission adds to a delete by which the object goes away.
     pub(super) fn removal(&self, attributes: &Attributes<'_>, snapshot: &Snapshot) -> Result<Guard, Status> {
         let mut all = Guard::default();
         for admission in &self.admission {
@@ -135,4 +136,10 @@ impl Registry {
         }
         Ok(all)
     }
+}
+
+/// What whoever asks demands of this state.
+pub(super) fn demanded(attributes: &Attributes<'_>, snapshot: &Snapshot) -> Result<Guard, Status> {
+    let condition = attributes.context.condition.as_ref();
+    condition.map_or_else(|| Ok(Guard::default()), |condition| condition.holds(snapshot))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     UpdateRequest, Written,
-    attempt::{Attempts, Decision, Live},
+    attempt::{Attempts, Decision, Live, demanded},
     change::Change,
     create::{stored, to_storage},
     system,
@@ -171,7 +171,11 @@ impl Registry {
         }
         let gone = is_to_go(edit.storage, &new, &old);
         let guard = match gone {
-            true => self.removal(&attributes, &live.snapshot)?,
+            true => {
+                let mut guard = demanded(&attributes, &live.snapshot)?;
+                guard.extend(self.removal(&attributes, &live.snapshot)?);
+                guard
+            }
             false => self.guard(&attributes, Some(&new), &live.snapshot)?,
         };
         let value = edit.resource.encode_stored(edit.storage, &mut new).await?;

@@ -1,0 +1,204 @@
+//! Carries out what is decided.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use concord_meta::Status;
+use concord_registry::{Condition, Guard, ObjectName, Registry, Resource, Resources};
+use concord_replica::Snapshot;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    GraphState,
+    decide::Decision,
+    graph::Key,
+    kinds::Kinds,
+    look::{Look, Seen},
+    queue::Queue,
+    write,
+};
+
+/// How many objects are worked on at once: enough for the store to commit them in groups.
+const AT_ONCE: usize = 64;
+
+/// How long to wait for a state that is on its way.
+const WAIT_FOR_STATE: Duration = Duration::from_secs(10);
+
+/// Deletes what has lost its owners.
+///
+/// Any number of servers may do so at once: whatever one of them does is committed only if the very state that it was
+/// decided on still holds.
+pub struct GarbageCollector {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) kinds: Kinds,
+    state: GraphState,
+}
+
+/// How looking at an object ended.
+enum Outcome {
+    Done,
+    /// It has to be looked at again after a while.
+    Later,
+}
+
+/// What has to be looked at, and what is.
+#[derive(Default)]
+struct Work {
+    queue: Queue,
+    tasks: JoinSet<Outcome>,
+    busy: HashMap<Id, Key>,
+}
+
+/// That an object still calls for what was decided about it.
+struct StillSo {
+    collector: Arc<GarbageCollector>,
+    key: Key,
+    decision: Decision,
+}
+
+impl GarbageCollector {
+    /// Works on the objects of these resources. `state` is of the view that the replica of the registry feeds, and
+    /// `is_current` says whether the resources are all that anybody can have read of: until then nothing is decided.
+    pub fn new(
+        registry: Arc<Registry>,
+        resources: Arc<dyn Resources>,
+        state: GraphState,
+        is_current: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { registry, kinds: Kinds::new(resources, is_current), state }
+    }
+
+    /// Goes on until it is cancelled. Whoever begins looks at everything once.
+    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        let mut work = Work::default();
+        self.state.begin();
+        cancel.run_until_cancelled(self.go_on(&mut work)).await;
+        self.state.end();
+        work.tasks.shutdown().await;
+    }
+
+    async fn go_on(self: &Arc<Self>, work: &mut Work) {
+        loop {
+            self.state.take().into_iter().for_each(|key| work.queue.add(key));
+            let next = work.queue.wake(Instant::now());
+            while work.tasks.len() < AT_ONCE
+                && let Some((key, failures)) = work.queue.take()
+            {
+                let task = work.tasks.spawn(Arc::clone(self).look_at(key.clone(), failures));
+                work.busy.insert(task.id(), key);
+            }
+            tokio::select! {
+                () = self.state.news() => {}
+                Some(ended) = work.tasks.join_next_with_id() => work.ended(ended),
+                () = sleep_until(next), if next.is_some() => {}
+            }
+        }
+    }
+
+    async fn look_at(self: Arc<Self>, key: Key, failures: u32) -> Outcome {
+        let revision = self.state.known().revision;
+        // What the graph has noticed is a moment from being published.
+        let state = self.registry.replica().not_older_than(revision, WAIT_FOR_STATE).await;
+        let Ok(snapshot) = state else { return Outcome::Later };
+        let Some(entry) = snapshot.get(&key) else { return Outcome::Done };
+        let look = self.look(&snapshot);
+        let Some(resource) = look.resource(entry) else { return Outcome::Later };
+        let name = resource.storage().and_then(|storage| storage.object_name(&key));
+        let Some(name) = name else { return Outcome::Done };
+        let Some(seen) = look.at(entry, name.namespace) else { return Outcome::Done };
+        if seen.decision == Decision::Ask {
+            return Outcome::Later;
+        }
+        if failures == 0 {
+            write::tell_of_strays(&self, &resource, name, &seen).await;
+        }
+        let done = self.carry_out(&resource, name, key.clone(), &seen).await;
+        done.map_or_else(|status| failed(name, &status), |()| Outcome::Done)
+    }
+
+    async fn carry_out(
+        self: &Arc<Self>,
+        resource: &Resource,
+        name: ObjectName<'_>,
+        key: Key,
+        seen: &Seen,
+    ) -> Result<(), Status> {
+        let condition =
+            StillSo { collector: Arc::clone(self), key: key.clone(), decision: seen.decision.clone() };
+        let writer = write::Writer { registry: &self.registry, resource, name, seen };
+        let condition = Arc::new(condition);
+        match &seen.decision {
+            Decision::Keep | Decision::Ask => Ok(()),
+            Decision::Delete(policy) => writer.delete(*policy, condition).await,
+            Decision::Disown(references) => writer.disown(references, condition).await,
+            Decision::Unblock => writer.unblock(condition).await,
+            Decision::Release(finalizer) => writer.release(finalizer, condition).await,
+        }
+    }
+
+    fn look<'a>(&'a self, snapshot: &'a Snapshot) -> Look<'a> {
+        Look { kinds: &self.kinds, state: &self.state, snapshot }
+    }
+}
+
+impl Work {
+    fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
+        let (id, outcome) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                tracing::error!(%error, "Looking at an object did not end well.");
+                (error.id(), Outcome::Later)
+            }
+        };
+        let Some(key) = self.busy.remove(&id) else { return };
+        match outcome {
+            Outcome::Done => self.queue.done(&key),
+            Outcome::Later => self.queue.retry(key, Instant::now()),
+        }
+    }
+}
+
+impl Condition for StillSo {
+    fn holds(&self, snapshot: &Snapshot) -> Result<Guard, Status> {
+        let look = self.collector.look(snapshot);
+        let changed = || Status::timeout("what was decided about the object no longer holds", 0);
+        let entry = snapshot.get(&self.key).ok_or_else(changed)?;
+        let resource = look.resource(entry).ok_or_else(changed)?;
+        let name = resource.storage().and_then(|storage| storage.object_name(&self.key));
+        let seen = look.at(entry, name.ok_or_else(changed)?.namespace).ok_or_else(changed)?;
+        match seen.decision == self.decision {
+            true => Ok(Guard { compares: seen.proof, writes: Vec::new() }),
+            false => Err(changed()),
+        }
+    }
+}
+
+impl fmt::Debug for StillSo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StillSo").field("decision", &self.decision).finish_non_exhaustive()
+    }
+}
+
+fn failed(name: ObjectName<'_>, status: &Status) -> Outcome {
+    let ObjectName { namespace, name } = name;
+    match status.code {
+        404 => Outcome::Done,
+        // Somebody else changed the object, or one of its owners.
+        409 | 504 => Outcome::Later,
+        _ => {
+            tracing::warn!(namespace, name, error = %status, "An object could not be collected.");
+            Outcome::Later
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at.into()).await;
+    }
+}
