@@ -8,7 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{
     access::AuthorizationOptions, audit::AuditOptions, authentication::AuthenticationOptions, duration,
     encryption::EncryptionOptions, fleet::FleetOptions, garbage::GarbageCollectorOptions,
-    overload::RequestOptions, service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
+    migration::MigrationOptions, overload::RequestOptions, service_accounts::ServiceAccountOptions, version,
+    webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -72,6 +73,8 @@ pub(crate) struct ServeOptions {
     pub(crate) fleet: FleetOptions,
     #[command(flatten)]
     pub(crate) garbage: GarbageCollectorOptions,
+    #[command(flatten)]
+    pub(crate) migration: MigrationOptions,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
     /// A YAML file with flags by their names. What is typed counts more than what is in the file.

@@ -16,6 +16,7 @@ use concord_controllers::{
 };
 use concord_endpoints::Apis;
 use concord_fleet::{Fleet, FleetState};
+use concord_migrator::Migrator;
 use concord_openapi::{Contents, OPENID, OpenApi};
 use concord_plugins::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
@@ -27,6 +28,7 @@ use concord_replica::Replica;
 use concord_server::{Handler, HealthChecks, Metrics, Request, Response};
 use concord_serviceaccounts::OpenId;
 use concord_store::Store;
+use concord_store_sealed::Keyring;
 use concord_webhook::Client;
 use tokio::sync::watch;
 
@@ -34,7 +36,7 @@ use crate::{
     access::Access,
     cli::{ApiOptions, ServeOptions},
     emulation::Emulation,
-    fleet,
+    fleet, migration,
     reload::Reloader,
     service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
@@ -43,6 +45,8 @@ use crate::{
 /// What a server stands on.
 pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
+    /// What encrypts objects on their way to it.
+    pub(crate) keyring: Option<Arc<Keyring>>,
     pub(crate) replica: Arc<Replica>,
     /// How far the definitions in the replica are served.
     pub(crate) definitions: Arc<Progress>,
@@ -63,6 +67,7 @@ pub(crate) struct Parts {
     range: IpRange,
     advertise_address: IpAddr,
     openid: Option<Arc<OpenId>>,
+    migrator: Option<Migrator>,
 }
 
 impl Parts {
@@ -75,7 +80,7 @@ impl Parts {
         metrics: Arc<Metrics>,
         accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
-        let Ground { store, replica, definitions, configurations, fleet: state } = ground;
+        let Ground { store, keyring, replica, definitions, configurations, fleet: state } = ground;
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
@@ -97,7 +102,8 @@ impl Parts {
         let customs = Arc::new(customs);
         let asked =
             webhooks::admission(resolver, &configurations, &replica, access.authorizer.clone(), &prefix);
-        let fleet = fleet::new(&options.fleet, prefix.clone(), &emulation.features, &state, &set)?;
+        let fleet =
+            fleet::new(&options.fleet, prefix.clone(), &emulation.features, keyring.clone(), &state, &set)?;
         let objects = |group: &str, plural: &'static str| Objects::new(&replica, &set, group, plural);
         let authorizer = &access.authorizer;
         // What may change objects, in upstream's order; all of it is asked again after a webhook that changed one.
@@ -141,12 +147,40 @@ impl Parts {
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
         let openid = accounts.openid(&server_address).map(Arc::new);
         let follower: Option<Arc<dyn concord_endpoints::Follower>> = Some(definitions);
-        let settings = concord_endpoints::Settings { server_address, metrics, follower, extensions: None };
+        let settings = concord_endpoints::Settings {
+            server_address,
+            metrics: metrics.clone(),
+            follower,
+            extensions: None,
+        };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
         let release = emulation.release;
-        Ok(Self { apis, registry, customs, fleet, release, accounts, range, advertise_address, openid })
+        let migrator = migration::migrator(
+            &options.migration,
+            &emulation.features,
+            concord_migrator::Config {
+                registry: registry.clone(),
+                resources,
+                fleet: fleet.clone(),
+                keyring,
+                metrics,
+                automatic_after: None,
+            },
+        );
+        Ok(Self {
+            apis,
+            registry,
+            customs,
+            fleet,
+            release,
+            accounts,
+            range,
+            advertise_address,
+            openid,
+            migrator,
+        })
     }
 
     /// What answers requests: for objects, and for the documents about them.
@@ -225,6 +259,9 @@ impl Parts {
         if let Some(fleet) = self.fleet.clone() {
             let registry = self.registry.clone();
             controllers.run_also(|cancel| fleet.run(registry, cancel)).await;
+        }
+        if let Some(migrator) = self.migrator.clone() {
+            controllers.run_also(|cancel| async move { migrator.run(cancel).await }).await;
         }
         Ok(controllers)
     }

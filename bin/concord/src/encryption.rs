@@ -72,6 +72,11 @@ impl AtRest {
         }
     }
 
+    /// What seals values, if anything does.
+    pub(crate) fn keyring(&self) -> Option<Arc<Keyring>> {
+        self.0.as_ref().map(|sealed| sealed.keyring.clone())
+    }
+
     /// Has the file read again when it changes, if that is asked for; and says in the metrics which one is in force.
     pub(crate) fn reload(self, server: Option<&str>, metrics: &Arc<Metrics>, reloader: &mut Reloader) {
         let Some(Sealed { file, hash, is_reloaded, keyring }) = self.0 else { return };

@@ -7,6 +7,7 @@ use clap::Args;
 use concord_apis::FeatureGates;
 use concord_fleet::{Fleet, FleetState, Settings};
 use concord_registry::Resources;
+use concord_store_sealed::Keyring;
 
 use crate::{duration, host};
 
@@ -25,15 +26,25 @@ pub(crate) struct FleetOptions {
     pub(crate) identity_lease_renew_interval: Duration,
 }
 
-/// The API that versions are registered with. It is alpha and thus off unless something asks for it.
-const STORAGE_VERSIONS: &str = "internal.apiserver.k8s.io/v1alpha1";
+/// The APIs that this server needs for a feature, which are alpha or beta and thus off unless something asks for them.
+const NEEDED: [(&str, &str); 3] = [
+    ("StorageVersionAPI", "internal.apiserver.k8s.io/v1alpha1"),
+    ("StorageVersionMigrator", "storagemigration.k8s.io/v1beta1"),
+    ("StorageVersionMigrator", "storagemigration.k8s.io/v1alpha1"),
+];
 
-/// What `--runtime-config` says, with the API that registration needs, unless it says something about that itself.
+/// What `--runtime-config` says, with the APIs that features need, unless it says something about those itself. Without its
+/// feature nobody works on migrations: then they are not served, whatever it says.
 pub(crate) fn runtime_config(asked: &[String], features: &FeatureGates) -> Vec<String> {
-    let group = STORAGE_VERSIONS.split('/').next().unwrap_or_default();
-    let is_said = asked.iter().any(|pair| pair.trim().starts_with(group));
-    let own = (features.enabled("StorageVersionAPI") && !is_said).then(|| format!("{STORAGE_VERSIONS}=true"));
-    own.into_iter().chain(asked.iter().cloned()).collect()
+    let group = |api: &str| api.split('/').next().unwrap_or_default().to_owned();
+    let is_said = |api: &str| asked.iter().any(|pair| pair.trim().starts_with(&group(api)));
+    let needed = NEEDED.iter().filter(|(feature, api)| features.enabled(feature) && !is_said(api));
+    let useless = |pair: &&String| {
+        let migrations = pair.trim().starts_with("storagemigration.k8s.io");
+        migrations && !features.enabled("StorageVersionMigrator")
+    };
+    let said = asked.iter().filter(|pair| !useless(pair)).cloned();
+    needed.map(|(_, api)| format!("{api}=true")).chain(said).collect()
 }
 
 /// This server's part in the fleet; `None` if it is not to have an identity.
@@ -41,6 +52,7 @@ pub(crate) fn new(
     options: &FleetOptions,
     prefix: String,
     features: &FeatureGates,
+    keyring: Option<Arc<Keyring>>,
     state: &FleetState,
     resources: &dyn Resources,
 ) -> anyhow::Result<Option<Arc<Fleet>>> {
@@ -59,6 +71,7 @@ pub(crate) fn new(
         hostname: host::name().unwrap_or_else(|| "localhost".to_owned()),
         server_id: server_id.clone(),
         register_versions: features.enabled("StorageVersionAPI"),
+        keyring,
         prefix,
         lease_duration: *identity_lease_duration,
         renew_interval: *identity_lease_renew_interval,
@@ -82,10 +95,14 @@ mod tests {
             runtime_config(&asked, &features)
         };
         let on = "internal.apiserver.k8s.io/v1alpha1=true";
-        assert_eq!(all(&[], &[]), [on]);
-        assert_eq!(all(&["api/all=false"], &[]), [on, "api/all=false"]);
+        let none = "StorageVersionMigrator=false";
+        assert_eq!(all(&[], &[none]), [on]);
+        assert_eq!(all(&["api/all=false"], &[none]), [on, "api/all=false"]);
         let off = "internal.apiserver.k8s.io/v1alpha1=false";
-        assert_eq!(all(&[off], &[]), [off]);
-        assert_eq!(all(&["api/beta=true"], &["StorageVersionAPI=false"]), ["api/beta=true"]);
+        assert_eq!(all(&[off], &[none]), [off]);
+        assert_eq!(all(&["api/beta=true"], &["StorageVersionAPI=false", none]), ["api/beta=true"]);
+        let migrations = ["storagemigration.k8s.io/v1beta1=true", "storagemigration.k8s.io/v1alpha1=true"];
+        assert_eq!(all(&[], &[]), [on, migrations[0], migrations[1]]);
+        assert_eq!(all(&["storagemigration.k8s.io/v1beta1=true"], &[none]), [on]);
     }
 }

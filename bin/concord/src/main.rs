@@ -18,6 +18,7 @@ mod garbage;
 mod host;
 mod kubeconfig;
 mod logging;
+mod migration;
 mod overload;
 mod progress;
 mod reload;

@@ -89,6 +89,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     authentication.tokens.push(accounts.authenticator());
     let ground = Ground {
         store,
+        keyring: at_rest.keyring(),
         replica: replica.clone(),
         definitions: served.clone(),
         configurations,

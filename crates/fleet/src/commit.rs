@@ -9,7 +9,10 @@ use bytes::Bytes;
 use concord_merge::apply::Time;
 use concord_meta::Status;
 use concord_registry::{Context, Item, Object, ObjectName, Part, Registry, metadata_mut};
-use concord_storageversion::{Fence, Found, Holds, Owner, Status as Versions, Step, derive};
+use concord_storageversion::{
+    ENCRYPTION_ANNOTATION, Fence, Found, Holds, Owner, Status as Versions, Step, derive,
+    encryption_annotation,
+};
 use concord_store::{Compare, Error as StoreError, Revision, Txn, Write};
 use rand::RngExt as _;
 use serde_json::{Value, json};
@@ -160,11 +163,28 @@ impl Committer {
         let generation = concord_registry::metadata(&changed).generation();
         let status = derive(before, entries.clone(), generation, &context.now.to_string());
         changed.insert("status".to_owned(), status.value());
+        annotate(&mut changed, encryption_annotation(entries));
         if let Some(owner) = owner {
             metadata_mut(&mut changed).insert("ownerReferences".to_owned(), owner_references(owner));
         }
         let value = resource.encode_changed(&context, Part::Sub("status"), &item, changed)?;
         Ok(Write::Put { key, value, ttl: None })
+    }
+}
+
+/// Says in an object what each server encrypts with.
+fn annotate(object: &mut Object, said: Option<String>) {
+    let metadata = metadata_mut(object);
+    let mut annotations = match metadata.remove("annotations") {
+        Some(Value::Object(annotations)) => annotations,
+        _ => Object::new(),
+    };
+    match said {
+        Some(said) => drop(annotations.insert(ENCRYPTION_ANNOTATION.to_owned(), said.into())),
+        None => drop(annotations.remove(ENCRYPTION_ANNOTATION)),
+    }
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }
 }
 

@@ -5,8 +5,12 @@ use std::{sync::Arc, time::Duration};
 use concord_meta::GroupVersion;
 use concord_registry::{Gate, ObjectName, Registry, Resource, Resources, Storage};
 use concord_server::{HealthChecks, StorageVersions, check_fn};
-use concord_storageversion::{COMPONENT, Disagreement, Identity, NAMESPACE, object_name, order, server_id};
-use concord_store::{Compare, Txn};
+use concord_storageversion::{
+    COMPONENT, Disagreement, Identity, Keys, NAMESPACE, Record, object_name, order, server_id,
+};
+use concord_store::{Compare, Revision, Txn};
+use concord_store_sealed::Keyring;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -30,6 +34,9 @@ pub struct Settings {
     pub components: Vec<String>,
     /// Whether versions are registered: the feature gate `StorageVersionAPI`.
     pub register_versions: bool,
+    /// What encrypts objects on their way to the store. Each server says what it uses *after* it uses it: whatever it
+    /// wrote with another key before that then compares an older StorageVersion, and cannot be committed any more.
+    pub keyring: Option<Arc<Keyring>>,
     /// What all keys begin with, with a slash at the end.
     pub prefix: String,
     /// How long a lease is good for. Default: an hour, as upstream's.
@@ -48,6 +55,7 @@ impl Default for Settings {
             component: COMPONENT.to_owned(),
             components: vec![COMPONENT.to_owned()],
             register_versions: true,
+            keyring: None,
             prefix: "/registry/".to_owned(),
             lease_duration: Duration::from_secs(3600),
             renew_interval: Duration::from_secs(10),
@@ -208,6 +216,35 @@ impl Fleet {
     /// Why not.
     pub fn agreement(&self, group: &str, resource: &str) -> Result<AgreedSince, Disagreement> {
         self.shared.known().agreement(&object_name(group, resource), &self.settings.components)
+    }
+
+    /// The same about the resource whose objects have keys that begin like this, whatever it is called.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn agreement_below(&self, prefix: &[u8]) -> Result<AgreedSince, Disagreement> {
+        let name = self.gate.name_of(prefix);
+        self.shared.known().agreement(&name, &self.settings.components)
+    }
+
+    /// Whether versions are registered: without that, nobody can agree.
+    pub fn registers_versions(&self) -> bool {
+        self.versions.is_some()
+    }
+
+    /// Tells when something changes about servers or what they say.
+    pub fn changes(&self) -> watch::Receiver<Revision> {
+        self.shared.changes()
+    }
+
+    /// A record with the keys that are in use now.
+    pub(crate) fn with_keys(&self, record: &Record) -> Record {
+        let Some(keyring) = &self.settings.keyring else { return record.clone() };
+        let Record { group, resource, .. } = record;
+        let keys =
+            Keys { seals_with: keyring.seals_with(group, resource), opens: keyring.opens(group, resource) };
+        Record { keys, ..record.clone() }
     }
 
     /// Takes part until it is cancelled. The lease stays: [`Fleet::leave`] gives it back.

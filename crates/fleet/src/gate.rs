@@ -67,7 +67,7 @@ impl WriteGate {
     }
 
     /// The StorageVersion of the resource that an object at a key is of.
-    fn name_of(&self, key: &[u8]) -> String {
+    pub(crate) fn name_of(&self, key: &[u8]) -> String {
         let below = key.strip_prefix(self.prefix.as_ref()).unwrap_or(key);
         let mut ends = below.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let start = key.len() - below.len();

@@ -149,7 +149,7 @@ impl Keeper {
             for record in fleet.built_in.iter().map(|built_in| &built_in.record).filter(essential) {
                 let stored = known.versions.get(&record.name());
                 let found = stored.map(|stored| stored.found());
-                let step = registration(&fence, found.as_ref(), record);
+                let step = registration(&fence, found.as_ref(), &fleet.with_keys(record));
                 planned.extend(step.map(|step| Planned::new(step, stored, None)));
             }
         }

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use concord_meta::{GroupResource, GroupVersion};
 use concord_registry::{Resource, Resources, Storage};
-use concord_storageversion::Record;
+use concord_storageversion::{Keys, Record};
 
 /// A built-in resource: its record, and all names it goes by. Resources that share their objects, such as the events of
 /// two groups, are one, and called by the first of their names.
@@ -53,6 +53,7 @@ fn of_prefix(prefix: Bytes, served: &[Arc<Resource>]) -> Option<BuiltIn> {
         encoding: storage.encoding.to_string(),
         decodable,
         served: versions,
+        keys: Keys::default(),
         owner: None,
     };
     Some(BuiltIn { record, names, prefix })

@@ -13,6 +13,7 @@ use concord_storageversion::{
 };
 use concord_store::Txn;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::{
     commit::{Backoff, Committer, Failure, Planned, owner_references},
@@ -53,6 +54,7 @@ impl Registrar {
         let mut followed = None;
         let mut backoff = Backoff::new(LEAST_PAUSE, MOST_PAUSE);
         let mut changes = self.fleet().shared.changes();
+        let mut keys = self.fleet().settings.keyring.as_ref().map(|keyring| keyring.changes());
         let mut batch = BATCH;
         loop {
             changes.mark_unchanged();
@@ -77,6 +79,7 @@ impl Registrar {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return },
                 closed = self.follow(&mut followed) => if closed { followed = None },
+                () = replaced(&mut keys) => {}
             }
         }
     }
@@ -214,6 +217,7 @@ impl Registrar {
     }
 
     fn step(&self, known: &Known, fence: &Fence, record: &Record) -> Option<Planned> {
+        let record = &self.fleet().with_keys(record);
         let name = record.name();
         let stored = known.versions.get(&name);
         let found: Option<Found<'_>> = stored.map(StoredVersion::found);
@@ -237,6 +241,14 @@ impl Registrar {
             })
         })?;
         Some(Planned::new(step, stored, record.owner.clone()))
+    }
+}
+
+/// Returns when other keys are in use.
+async fn replaced(keys: &mut Option<watch::Receiver<u64>>) {
+    let Some(changes) = keys else { return std::future::pending().await };
+    if changes.changed().await.is_err() {
+        *keys = None;
     }
 }
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use concord_registry::Item;
 use concord_replica::{Entry, Event, Snapshot, View};
 use concord_storageversion::{
-    Agreement, Disagreement, Found, IDENTITY_LABEL, Lease, NAMESPACE, Status, agreement, is_expired,
+    Agreement, Disagreement, Entry as Said, Found, IDENTITY_LABEL, Lease, NAMESPACE, Status, agreement,
+    is_expired,
 };
 use concord_store::{KeyRange, Revision};
 use parking_lot::{RwLock, RwLockReadGuard};
@@ -102,9 +103,12 @@ impl StoredVersion {
     }
 }
 
-fn said(status: &Status) -> BTreeMap<&str, &str> {
+fn said(status: &Status) -> BTreeMap<&str, (&str, &str)> {
     let entries = status.storage_versions.iter();
-    entries.map(|entry| (entry.api_server_id.as_str(), entry.encoding_version.as_str())).collect()
+    let says = entries.map(|Said { api_server_id, encoding_version, keys, .. }| {
+        (api_server_id.as_str(), (encoding_version.as_str(), keys.seals_with.as_str()))
+    });
+    says.collect()
 }
 
 impl StoredLease {

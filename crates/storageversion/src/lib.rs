@@ -38,5 +38,8 @@ pub use identity::{
 pub use lease::{Lease, LeaseStep, is_expired, lease_step};
 pub use record::{Owner, Record, object_name, order, parse_object_name, priority};
 pub use registration::{Phase, phase, registration, withdrawal};
-pub use status::{Condition, Entry, Status, common_encoding_version, derive};
+pub use status::{
+    Condition, ENCRYPTION_ANNOTATION, Entry, Keys, Status, common_encoding_version, derive,
+    encryption_annotation,
+};
 pub use step::{Fence, Found, Holds, Step};

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use concord_store::Revision;
 use serde_json::{Map, Value};
 
+use crate::Keys;
+
 /// A resource that a server stores objects of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
@@ -18,6 +20,8 @@ pub struct Record {
     pub decodable: Vec<String>,
     /// The versions that are served, sorted: a repeated registration must change nothing.
     pub served: Vec<String>,
+    /// What objects are encrypted with.
+    pub keys: Keys,
     /// The definition of a custom resource.
     pub owner: Option<Owner>,
 }
@@ -90,6 +94,7 @@ impl Record {
             encoding: name(stored)?,
             decodable: versions.iter().filter_map(name).collect(),
             served,
+            keys: Keys::default(),
             owner: Some(Owner {
                 name: metadata["name"].as_str()?.to_owned(),
                 uid: metadata["uid"].as_str()?.to_owned(),

@@ -25,6 +25,7 @@ fn wanted(id: &str, record: &Record) -> Entry {
         encoding_version: record.encoding.clone(),
         decodable_versions: record.decodable.clone(),
         served_versions: record.served.clone(),
+        keys: record.keys.clone(),
     }
 }
 

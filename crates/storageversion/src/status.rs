@@ -13,7 +13,22 @@ pub struct Entry {
     pub decodable_versions: Vec<String>,
     /// The versions it serves.
     pub served_versions: Vec<String>,
+    /// What it encrypts objects with. Upstream's entries have no place for it: it stands in [`ENCRYPTION_ANNOTATION`].
+    pub keys: Keys,
 }
+
+/// What a server encrypts the objects of a resource with, in the words of a stored value: `aescbc:v1:key1`, or nothing for
+/// objects that are stored as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Keys {
+    /// What it writes with.
+    pub seals_with: String,
+    /// What it can read, in the order in which it tries; empty if it knows of no encryption.
+    pub opens: Vec<String>,
+}
+
+/// The annotation of a StorageVersion that says what each server encrypts with: a JSON object by server ID.
+pub const ENCRYPTION_ANNOTATION: &str = "storagemigration.concord.dev/encryption";
 
 /// A condition, of the API's own kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +78,7 @@ impl Entry {
             encoding_version: text(value, "encodingVersion"),
             decodable_versions: texts(value, "decodableVersions"),
             served_versions: texts(value, "servedVersions"),
+            keys: Keys::default(),
         }
     }
 
@@ -79,6 +95,31 @@ impl Entry {
         set("servedVersions", self.served_versions.clone().into(), self.served_versions.is_empty());
         Value::Object(value)
     }
+}
+
+impl Keys {
+    fn read(value: &Value) -> Self {
+        Self { seals_with: text(value, "sealsWith"), opens: texts(value, "opens") }
+    }
+}
+
+/// What the annotation of an object says.
+fn encryption(object: &Map<String, Value>) -> Value {
+    let annotations = object.get("metadata").map(|metadata| &metadata["annotations"]);
+    let said = annotations.and_then(|all| all[ENCRYPTION_ANNOTATION].as_str());
+    said.and_then(|said| serde_json::from_str(said).ok()).unwrap_or_default()
+}
+
+/// What [`ENCRYPTION_ANNOTATION`] has to say about entries; `None` if nobody knows of any encryption.
+pub fn encryption_annotation(entries: &[Entry]) -> Option<String> {
+    let knows = entries.iter().filter(|entry| entry.keys != Keys::default());
+    let said: Map<String, Value> = knows
+        .map(|Entry { api_server_id, keys, .. }| {
+            let keys = json!({"sealsWith": keys.seals_with, "opens": keys.opens});
+            (api_server_id.clone(), keys)
+        })
+        .collect();
+    (!said.is_empty()).then(|| Value::Object(said).to_string())
 }
 
 impl Condition {
@@ -110,8 +151,13 @@ impl Status {
     pub fn of(object: &Map<String, Value>) -> Self {
         let Some(status) = object.get("status") else { return Self::default() };
         let items = |name: &str| status[name].as_array().into_iter().flatten();
+        let keys = encryption(object);
+        let entry = |value: &Value| {
+            let entry = Entry::read(value);
+            Entry { keys: Keys::read(&keys[&entry.api_server_id]), ..entry }
+        };
         Self {
-            storage_versions: items("storageVersions").map(Entry::read).collect(),
+            storage_versions: items("storageVersions").map(entry).collect(),
             common_encoding_version: status["commonEncodingVersion"].as_str().map(ToOwned::to_owned),
             conditions: items("conditions").map(Condition::read).collect(),
         }
@@ -183,7 +229,27 @@ mod tests {
             encoding_version: version.to_owned(),
             decodable_versions: vec![version.to_owned()],
             served_versions: vec![version.to_owned()],
+            keys: Keys::default(),
         }
+    }
+
+    #[test]
+    fn what_is_encrypted_stands_in_an_annotation() {
+        let keys = Keys {
+            seals_with: "aescbc:v1:k2".to_owned(),
+            opens: vec!["aescbc:v1:k2".to_owned(), String::new()],
+        };
+        let entries = [Entry { keys, ..entry("a", "v1") }, entry("b", "v1")];
+        let status = derive(&Status::default(), entries.to_vec(), 0, "t");
+        let annotation = encryption_annotation(&entries).expect("one of them encrypts");
+        let object = json!({"metadata": {"annotations": {ENCRYPTION_ANNOTATION: annotation}}, "status": status.value()});
+        let read = Status::of(object.as_object().expect("an object"));
+        assert_eq!(read.storage_versions, entries);
+        assert_eq!(encryption_annotation(&entries[1..]), None);
+        let damaged =
+            json!({"metadata": {"annotations": {ENCRYPTION_ANNOTATION: "{"}}, "status": status.value()});
+        let read = Status::of(damaged.as_object().expect("an object"));
+        assert_eq!(read.storage_versions[0].keys, Keys::default());
     }
 
     #[test]

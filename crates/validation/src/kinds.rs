@@ -1,8 +1,9 @@
 //! The table of kinds.
 
 use crate::{
-    admission, apps, autoscaling, batch, certificates, config, endpoints, event, flow, namespace, networking,
-    node::Root, nodes, persistence, pod, policy, quota, rbac, registration, service, storage, volume,
+    admission, apps, autoscaling, batch, certificates, config, endpoints, event, flow, migration, namespace,
+    networking, node::Root, nodes, persistence, pod, policy, quota, rbac, registration, service, storage,
+    volume,
 };
 
 /// The rules of one kind.
@@ -93,6 +94,7 @@ pub(crate) static KINDS: &[Rules] = &[
     any_finalizers(rules("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding", admission::mutating_binding, admission::mutating_binding_update)),
     rules("flowcontrol.apiserver.k8s.io", "FlowSchema", flow::flow_schema, flow::flow_schema_update),
     rules("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", flow::priority_level, flow::priority_level_update),
+    rules("storagemigration.k8s.io", "StorageVersionMigration", migration::migration, migration::migration_update),
     rules("certificates.k8s.io", "CertificateSigningRequest", certificates::signing_request, certificates::signing_request_update),
     any_finalizers(rules("apiregistration.k8s.io", "APIService", registration::api_service, registration::api_service_update)),
 ];

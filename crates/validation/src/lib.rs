@@ -28,6 +28,7 @@ mod json;
 mod kinds;
 mod labels;
 mod meta;
+mod migration;
 mod namespace;
 mod networking;
 mod node;

@@ -2,8 +2,8 @@
 
 use concord_meta::names::label_value;
 use concord_storageversion::{
-    Entry, Fence, Holds, LeaseStep, Membership, Owner, Phase, Record, Step, abandoned, collection, gate,
-    hostname_label, lease_step, phase, registration, withdrawal,
+    Entry, Fence, Holds, Keys, LeaseStep, Membership, Owner, Phase, Record, Step, abandoned, collection,
+    gate, hostname_label, lease_step, phase, registration, withdrawal,
 };
 
 use crate::{
@@ -104,6 +104,7 @@ impl Decisions<'_> {
             decodable: vec![version.clone()],
             served: vec![version.clone()],
             encoding: version,
+            keys: Keys::default(),
             owner,
         })
     }

@@ -52,6 +52,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-fleet",
             "concord-flowcontrol",
             "concord-garbagecollector",
+            "concord-migrator",
             "concord-plugins",
             "concord-rbac",
             "concord-serviceaccounts",

@@ -12,6 +12,7 @@ mod guard;
 mod kube_rs;
 mod kubectl;
 mod leaks;
+mod migration;
 mod openapi;
 mod policies;
 mod python;

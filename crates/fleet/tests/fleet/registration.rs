@@ -98,7 +98,7 @@ async fn an_upgrade_is_seen_as_what_it_is() {
     // What the old release stores in a beta version, the new one stores in v1.
     let a = Server::ready(&log, &Kind::new("a")).await;
     wait_said(&a, name, &format!("a={v1},b={beta}")).await;
-    let different = Err(Disagreement::Different(vec![v1.to_owned(), beta.to_owned()]));
+    let different = Err(Disagreement::Different(vec![format!("a={v1}"), format!("b={beta}")]));
     assert_eq!(a.fleet.agreement(group, resource).map(drop), different);
     // What the old one does not serve at all, it says nothing about.
     let silent = Err(Disagreement::Silent(vec!["b".to_owned()]));

@@ -8,6 +8,7 @@ mod audit;
 mod encryption;
 mod flow_control;
 mod in_flight;
+mod migration;
 mod process;
 mod requests;
 mod storage;
@@ -33,6 +34,7 @@ use encryption::EncryptionMetrics;
 use flow_control::FlowControlMetrics;
 pub use flow_control::FlowMetrics;
 pub(crate) use in_flight::InFlight;
+use migration::MigrationMetrics;
 use process::Process;
 pub(crate) use requests::RequestLabels;
 use requests::Requests;
@@ -63,6 +65,7 @@ pub struct Metrics {
     audit: AuditMetrics,
     encryption: EncryptionMetrics,
     flow_control: FlowControlMetrics,
+    migration: MigrationMetrics,
     storage: Storage,
     process: Process,
     hooks: Mutex<Vec<ScrapeHook>>,
@@ -158,6 +161,7 @@ impl Metrics {
             audit: AuditMetrics::new(of),
             encryption: EncryptionMetrics::new(of),
             flow_control: FlowControlMetrics::new(of),
+            migration: MigrationMetrics::new(of),
             storage: Storage::new(of),
             process: Process::new(of),
             hooks: Mutex::default(),
@@ -235,6 +239,22 @@ impl Metrics {
     /// The seats that are a priority level's own.
     pub fn set_nominal_seats(&self, priority_level: &str, seats: u32) {
         self.flow_control.nominal(priority_level, seats);
+    }
+
+    /// One more object of a resource was written again by the migrator.
+    pub fn object_migrated(&self, resource: &str) {
+        self.migration.migrated.with_label_values(&[resource]).inc();
+    }
+
+    /// How many objects of a resource a migration has not looked at yet.
+    pub fn set_objects_to_migrate(&self, resource: &str, count: u64) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.migration.remaining.with_label_values(&[resource]).set(count);
+    }
+
+    /// A migration of a resource has ended; `status` is `Succeeded` or `Failed`.
+    pub fn migration_ended(&self, resource: &str, status: &str) {
+        self.migration.migrations.with_label_values(&[resource, status]).inc();
     }
 
     /// Which encryption configuration a server works with. Both are hashes: `sha256:` and hexadecimal digits.

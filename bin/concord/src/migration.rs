@@ -1,0 +1,29 @@
+//! Migration of what is stored.
+
+use std::time::Duration;
+
+use clap::Args;
+use concord_apis::FeatureGates;
+use concord_migrator::{Config, Migrator};
+
+use crate::duration;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Storage migration")]
+pub(crate) struct MigrationOptions {
+    /// How long all servers have to have agreed on another stored version or encryption key of a resource before its
+    /// objects are migrated without anybody asking; 0s for never.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
+    storage_migration_delay: Duration,
+}
+
+/// What migrates objects, if the feature is on.
+pub(crate) fn migrator(
+    options: &MigrationOptions,
+    features: &FeatureGates,
+    config: Config,
+) -> Option<Migrator> {
+    let delay = options.storage_migration_delay;
+    let automatic_after = (!delay.is_zero()).then_some(delay);
+    features.enabled("StorageVersionMigrator").then(|| Migrator::new(Config { automatic_after, ..config }))?
+}

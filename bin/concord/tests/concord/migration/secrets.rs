@@ -1,0 +1,123 @@
+//! Upstream's scenario of a rotated key, and two servers with different files.
+
+use concord_testing::etcd::Cluster;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use tempfile::tempdir;
+
+use super::{ask, condition, kept, migrations, progress, succeeds, until};
+use crate::{
+    encryption::{EncryptionFile, etcd_store, reloads},
+    support::{Program, client},
+};
+
+const SECRETS: &str = "/registry/secrets/default/";
+const KEY1: &str = "[{aescbc: {keys: [<key1>]}}, {identity: {}}]";
+const KEY2_SECOND: &str = "[{aescbc: {keys: [<key1>, <key2>]}}, {identity: {}}]";
+const KEY2_FIRST: &str = "[{aescbc: {keys: [<key2>, <key1>]}}, {identity: {}}]";
+const KEY2: &str = "[{aescbc: {keys: [<key2>]}}]";
+
+async fn create(client: &Client, name: &str) -> String {
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let secret = Secret { metadata, ..Secret::default() };
+    let made = secrets.create(&PostParams::default(), &secret).await.expect("created");
+    made.metadata.resource_version.expect("a resource version")
+}
+
+async fn revision(client: &Client, name: &str) -> String {
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    secrets.get(name).await.expect("readable").metadata.resource_version.expect("a resource version")
+}
+
+async fn server(etcd: &Cluster, data: &std::path::Path, id: &str, file: &EncryptionFile) -> Program {
+    let flags = [
+        format!("--etcd-servers={}", etcd.endpoints()[0]),
+        format!("--server-id={id}"),
+        file.flag(),
+        "--encryption-provider-config-automatic-reload=true".to_owned(),
+        "--storage-migration-delay=0s".to_owned(),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Program::start_with(data, &flags).await;
+    server.ready(200).await;
+    server
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_are_brought_under_a_new_key() {
+    let (etcd, data) = (Cluster::single().await.expect("an etcd"), tempdir().expect("a directory"));
+    let file = EncryptionFile::new("[secrets]", KEY1);
+    let server = server(&etcd, data.path(), "s1", &file).await;
+    let (client, store) = (client(data.path()).await, etcd_store(&etcd).await);
+    let first = create(&client, "one").await;
+    file.replace("[secrets]", KEY2_FIRST);
+    reloads(&server, "success", 1).await;
+    let second = create(&client, "two").await;
+    ask(&client, "rotate", "", "secrets").await;
+    let ended = succeeds(&client, "rotate").await;
+    for (name, value) in kept(&store, SECRETS).await {
+        assert!(value.starts_with(b"k8s:enc:aescbc:v1:key2:"), "{name} was left behind");
+    }
+    let moved = revision(&client, "one").await;
+    assert_ne!(moved, first, "it was written");
+    assert_eq!(revision(&client, "two").await, second, "it had the right key already");
+    let progress = progress(&ended);
+    assert_eq!((&progress["phase"], &progress["failed"]), (&"Done".into(), &0.into()), "{progress}");
+    let census = progress["census"].as_array().expect("a census");
+    assert_eq!(census.len(), 1, "{progress}");
+    assert_eq!(census[0]["encryption"], "aescbc:v1:key2");
+    assert!(ended.data["status"]["resourceVersion"].is_string());
+
+    ask(&client, "again", "", "secrets").await;
+    succeeds(&client, "again").await;
+    assert_eq!(revision(&client, "one").await, moved, "there was nothing to do");
+    // Nothing needs the old key any more.
+    file.replace("[secrets]", KEY2);
+    reloads(&server, "success", 2).await;
+    drop(server);
+    let server = self::server(&etcd, data.path(), "s1", &file).await;
+    let client = crate::support::client(data.path()).await;
+    assert_eq!(revision(&client, "one").await, moved);
+    drop(server);
+    store.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_migrated_while_servers_encrypt_with_different_keys() {
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = [(); 2].map(|()| tempdir().expect("a directory"));
+    let files = [(); 2].map(|()| EncryptionFile::new("[secrets]", KEY1));
+    let one = server(&etcd, data[0].path(), "s1", &files[0]).await;
+    let two = server(&etcd, data[1].path(), "s2", &files[1]).await;
+    let client = client(data[0].path()).await;
+    create(&client, "one").await;
+    for (file, server) in files.iter().zip([&one, &two]) {
+        file.replace("[secrets]", KEY2_SECOND);
+        reloads(server, "success", 1).await;
+    }
+    // One of them writes with the new key, the other one not yet.
+    files[0].replace("[secrets]", KEY2_FIRST);
+    reloads(&one, "success", 2).await;
+    ask(&client, "rotate", "", "secrets").await;
+    let waiting = |migration: &kube::api::DynamicObject| {
+        condition(migration, "Running", "False").is_some_and(|(reason, message)| {
+            reason == "WaitingForAgreement" && message.contains("s1=aescbc:v1:key2, s2=aescbc:v1:key1")
+        })
+    };
+    until(&client, "rotate", "a reason to wait", waiting).await;
+    let store = etcd_store(&etcd).await;
+    assert!(
+        kept(&store, SECRETS).await[0].1.starts_with(b"k8s:enc:aescbc:v1:key1:"),
+        "nobody has written it"
+    );
+
+    files[1].replace("[secrets]", KEY2_FIRST);
+    succeeds(&client, "rotate").await;
+    assert!(kept(&store, SECRETS).await[0].1.starts_with(b"k8s:enc:aescbc:v1:key2:"));
+    assert!(migrations(&client).get("rotate").await.is_ok());
+    store.shutdown().await;
+}

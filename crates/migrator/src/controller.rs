@@ -1,0 +1,176 @@
+//! All migrations: which of them run, and who carries them out.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use concord_meta::{GroupResource, GroupVersion};
+use concord_registry::Resource;
+use concord_replica::{Closed, Scope};
+use concord_store::KeyRange;
+use tokio::{sync::watch, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    choose::choose,
+    decide::Orders,
+    definitions::End,
+    migration::Migration,
+    shared::{Config, Shared},
+    trigger::Trigger,
+    worker::Worker,
+};
+
+/// The versions of the API, the newest first.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+
+/// How long to wait until migrations can be read.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Carries out StorageVersionMigrations. Only one process of a fleet may run it at a time, for the sake of order and not
+/// of safety: two of them do everything twice and nothing wrong.
+#[derive(Clone)]
+pub struct Migrator(Arc<Shared>);
+
+/// A migration that is under way.
+struct Active {
+    uid: String,
+    orders: watch::Sender<Orders>,
+    withdrawn: CancellationToken,
+}
+
+impl Migrator {
+    /// A migrator; `None` if StorageVersionMigrations are not served. Does nothing before it is run.
+    pub fn new(config: Config) -> Option<Self> {
+        let find = |version: &&str| -> Option<Arc<Resource>> {
+            let version = GroupVersion::new("storagemigration.k8s.io", *version);
+            config.resources.find(&version, "storageversionmigrations")
+        };
+        let migrations = VERSIONS.iter().find_map(find).filter(|found| found.storage().is_some())?;
+        Some(Self(Arc::new(Shared { config, migrations })))
+    }
+
+    /// Works until it is cancelled. Whatever is under way then, the next one goes on with.
+    pub async fn run(&self, cancel: CancellationToken) {
+        let trigger = Trigger::new(self.0.clone());
+        tokio::join!(self.carry_out(&cancel), async {
+            cancel.run_until_cancelled(trigger.run()).await;
+        });
+    }
+
+    async fn carry_out(&self, cancel: &CancellationToken) {
+        let mut workers = JoinSet::new();
+        let mut active = BTreeMap::new();
+        while !cancel.is_cancelled() {
+            if cancel.run_until_cancelled(self.follow(cancel, &mut active, &mut workers)).await.is_none() {
+                break;
+            }
+            cancel.run_until_cancelled(tokio::time::sleep(RETRY)).await;
+        }
+        while workers.join_next().await.is_some() {}
+    }
+
+    /// Follows what is said about migrations until that is no longer possible.
+    async fn follow(
+        &self,
+        cancel: &CancellationToken,
+        active: &mut BTreeMap<GroupResource, Active>,
+        workers: &mut JoinSet<GroupResource>,
+    ) {
+        let Some(storage) = self.0.migrations.storage() else { return };
+        let replica = self.0.registry().replica();
+        let Ok((_, mut changes)) = replica.snapshot_and_subscribe(Scope::prefix(storage.prefix.clone()))
+        else {
+            return;
+        };
+        self.tidy(&self.all()).await;
+        loop {
+            self.reconcile(&self.all(), cancel, active, workers);
+            tokio::select! {
+                batch = changes.next() => match batch {
+                    Ok(_) => while let Ok(Some(_)) = changes.try_next() {},
+                    Err(Closed::Shutdown) => return std::future::pending().await,
+                    Err(_) => return,
+                },
+                Some(ended) = workers.join_next() => match ended {
+                    Ok(resource) => drop(active.remove(&resource)),
+                    // It is begun again by the next one who looks; which one it was is not known.
+                    Err(error) => {
+                        tracing::error!(%error, "A migration ended in an unexpected way.");
+                        active.retain(|_, running| !running.orders.is_closed());
+                    }
+                },
+            }
+        }
+    }
+
+    /// All migrations as they are stored.
+    fn all(&self) -> Vec<Migration> {
+        let Some(storage) = self.0.migrations.storage() else { return Vec::new() };
+        let Ok(snapshot) = self.0.registry().replica().newest() else { return Vec::new() };
+        let range = KeyRange::prefix(storage.prefix.clone());
+        let objects = snapshot.scan(&range).filter_map(|entry| self.0.migrations.object(&entry.into()).ok());
+        objects.map(|object| Migration::read(&object)).collect()
+    }
+
+    /// Definitions that say that they are being migrated, although no migration of them is open: it was deleted while nobody
+    /// was there to see it.
+    async fn tidy(&self, all: &[Migration]) {
+        for resource in self.0.marked() {
+            let is_open = |migration: &Migration| migration.resource == resource && !migration.is_terminal();
+            if !all.iter().any(is_open)
+                && let Err(error) = self.0.unmark(&resource, None, End::Cancelled).await
+            {
+                tracing::warn!(%resource, error = error.message, "The definition still says that it is migrated.");
+            }
+        }
+    }
+
+    /// Starts what is to run, withdraws what is gone, and passes on orders.
+    fn reconcile(
+        &self,
+        all: &[Migration],
+        cancel: &CancellationToken,
+        active: &mut BTreeMap<GroupResource, Active>,
+        workers: &mut JoinSet<GroupResource>,
+    ) {
+        let mut by_resource: BTreeMap<&GroupResource, Vec<&Migration>> = BTreeMap::new();
+        for migration in all {
+            by_resource.entry(&migration.resource).or_default().push(migration);
+        }
+        for (resource, running) in active.iter() {
+            let of_resource = by_resource.get(resource).into_iter().flatten();
+            match of_resource.clone().find(|migration| migration.uid == running.uid) {
+                None => running.withdrawn.cancel(),
+                Some(migration) => drop(running.orders.send_if_modified(|orders| {
+                    let is_new = *orders != migration.orders;
+                    *orders = migration.orders;
+                    is_new
+                })),
+            }
+        }
+        for (resource, migrations) in by_resource {
+            if active.contains_key(resource) {
+                continue;
+            }
+            if let Some(chosen) = choose(migrations) {
+                active.insert(resource.clone(), self.start(chosen, cancel, workers));
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        migration: &Migration,
+        cancel: &CancellationToken,
+        workers: &mut JoinSet<GroupResource>,
+    ) -> Active {
+        let (orders, received) = watch::channel(migration.orders);
+        let withdrawn = CancellationToken::new();
+        let worker = Worker::new(self.0.clone(), migration, received);
+        let (resource, told, stop) = (migration.resource.clone(), withdrawn.clone(), cancel.clone());
+        workers.spawn(async move {
+            worker.run(told, stop).await;
+            resource
+        });
+        Active { uid: migration.uid.clone(), orders, withdrawn }
+    }
+}

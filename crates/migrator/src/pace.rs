@@ -1,0 +1,102 @@
+//! How much is written at once.
+
+use std::time::{Duration, Instant};
+
+/// The most that is under way at once.
+const MOST: f64 = 32.0;
+
+/// How many times as long as at its best a write may take before there is less at once.
+const SLOW: f64 = 4.0;
+
+/// Adapts how much is under way at once: a little more with every write that goes well, half of it when the server says
+/// that it is too much, and a little less when writes take long. And keeps to a rate, if one is given.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    limit: f64,
+    /// What a write takes at its best, in seconds. It forgets slowly, so that a store that became slower is believed.
+    best: f64,
+    rate: Option<f64>,
+    /// When the next write may begin, if there is a rate.
+    next: Option<Instant>,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self { limit: 4.0, best: f64::INFINITY, rate: None, next: None }
+    }
+
+    pub(crate) fn set_rate(&mut self, rate: Option<f64>) {
+        if self.rate != rate {
+            (self.rate, self.next) = (rate, None);
+        }
+    }
+
+    /// How many writes may be under way.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit as usize
+    }
+
+    /// How long to wait before a write that is ready at `now`.
+    pub(crate) fn reserve(&mut self, now: Instant) -> Duration {
+        let Some(rate) = self.rate else { return Duration::ZERO };
+        let begin = self.next.map_or(now, |next| next.max(now));
+        self.next = Some(begin + Duration::from_secs_f64(1.0 / rate));
+        begin - now
+    }
+
+    /// A write went well and took so long.
+    pub(crate) fn went_well(&mut self, took: Duration) {
+        let took = took.as_secs_f64();
+        self.best = took.min(self.best * 1.001);
+        match took > self.best * SLOW + 0.01 {
+            true => self.limit = (self.limit * 0.98).max(1.0),
+            false => self.limit = (self.limit + 1.0 / self.limit).min(MOST),
+        }
+    }
+
+    /// The server cannot do so much.
+    pub(crate) fn was_too_much(&mut self) {
+        self.limit = (self.limit / 2.0).max(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn there_is_more_at_once_until_it_is_too_much() {
+        let mut pace = Pace::new();
+        (0..1000).for_each(|_| pace.went_well(FAST));
+        assert_eq!(pace.limit(), MOST as usize);
+        pace.was_too_much();
+        assert_eq!(pace.limit(), MOST as usize / 2);
+        (0..20).for_each(|_| pace.was_too_much());
+        assert_eq!(pace.limit(), 1, "something is always under way");
+    }
+
+    #[test]
+    fn slow_writes_are_a_brake_until_they_are_the_rule() {
+        let mut pace = Pace::new();
+        (0..1000).for_each(|_| pace.went_well(FAST));
+        (0..200).for_each(|_| pace.went_well(FAST * 50));
+        assert!(pace.limit() <= 2, "{}", pace.limit());
+        (0..20_000).for_each(|_| pace.went_well(FAST * 50));
+        assert!(pace.limit() > 10, "the store is slower now: {}", pace.limit());
+    }
+
+    #[test]
+    fn a_rate_is_kept() {
+        let mut pace = Pace::new();
+        let begin = Instant::now();
+        assert_eq!(pace.reserve(begin), Duration::ZERO);
+        pace.set_rate(Some(10.0));
+        let waits: Vec<u128> = (0..3).map(|_| pace.reserve(begin).as_millis()).collect();
+        assert_eq!(waits, [0, 100, 200]);
+        // What was not used is not saved up.
+        let later = begin + Duration::from_secs(10);
+        assert_eq!((pace.reserve(later).as_millis(), pace.reserve(later).as_millis()), (0, 100));
+    }
+}

@@ -1,0 +1,130 @@
+//! How far a migration is.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Census, Row};
+
+/// How many objects that could not be written are named.
+const NAMED: usize = 10;
+
+/// How far a migration is, as it stands in the annotation [`crate::PROGRESS_ANNOTATION`]. Where it is to go on is a hint:
+/// to lose it costs time and nothing else.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Progress {
+    /// What it does: `Waiting`, `Paused`, `Migrating`, `Verifying` or `Done`.
+    pub phase: String,
+    /// The form that objects are to have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Row>,
+    /// Who agreed on it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agreement: String,
+    /// The newest revision when this pass began.
+    pub checkpoint: u64,
+    /// The first key that has not been looked at, without what the keys of all objects of the resource begin with.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cursor: String,
+    /// How many objects there were when it began.
+    pub total: u64,
+    /// How many were written.
+    pub migrated: u64,
+    /// How many had the right form already.
+    pub current: u64,
+    /// How many cannot be written.
+    pub failed: u64,
+    /// How many could not be written for now.
+    pub deferred: u64,
+    /// How many are written in a second.
+    pub rate_per_second: f64,
+    /// How much longer it will take at that rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eta_seconds: Option<u64>,
+    /// When it began.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub started_at: String,
+    /// What was wrong last.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_error: String,
+    /// Some of the objects that could not be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// What is stored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub census: Vec<Counted>,
+}
+
+/// An object that could not be written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its name, after its namespace if it has one.
+    pub object: String,
+    /// Why.
+    pub message: String,
+}
+
+/// A line of a census.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The form.
+    #[serde(flatten)]
+    pub row: Row,
+    /// How many objects have it.
+    pub objects: u64,
+}
+
+impl Progress {
+    /// Starts to count anew: what was counted before is looked at again.
+    pub(crate) fn restart(&mut self) {
+        let Self { target, agreement, checkpoint, total, started_at, migrated, .. } = std::mem::take(self);
+        *self = Self { target, agreement, checkpoint, total, started_at, migrated, ..Self::default() };
+    }
+
+    /// How many objects have been looked at in this pass.
+    pub(crate) fn seen(&self) -> u64 {
+        self.current + self.migrated + self.failed + self.deferred
+    }
+
+    pub(crate) fn fail(&mut self, object: String, message: String) {
+        self.failed += 1;
+        if self.failures.len() < NAMED {
+            self.failures.push(Failure { object, message });
+        }
+    }
+
+    pub(crate) fn count(&mut self, census: &Census) {
+        let counted = |(row, objects): (&Row, &u64)| Counted { row: row.clone(), objects: *objects };
+        self.census = census.rows.iter().map(counted).collect();
+    }
+
+    /// How fast it is, after so much was done in so much time.
+    pub(crate) fn measure(&mut self, done: u64, took: Duration) {
+        self.rate_per_second = (done as f64 / took.as_secs_f64().max(0.001) * 10.0).round() / 10.0;
+        let left = self.total.saturating_sub(self.seen());
+        self.eta_seconds =
+            (self.rate_per_second > 0.0).then(|| (left as f64 / self.rate_per_second).ceil() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn progress_is_read_as_it_is_written() {
+        let mut progress = Progress { total: 100, migrated: 20, current: 30, ..Progress::default() };
+        progress.measure(50, Duration::from_secs(10));
+        assert_eq!((progress.rate_per_second, progress.eta_seconds), (5.0, Some(10)));
+        (0..30).for_each(|n| progress.fail(format!("o{n}"), "no".to_owned()));
+        assert_eq!((progress.failed, progress.failures.len()), (30, NAMED));
+        let row = Row { version: "v1".to_owned(), encryption: String::new() };
+        progress.count(&Census { rows: [(row, 3)].into(), revision: 1 });
+        let wire = serde_json::to_value(&progress).expect("JSON");
+        assert_eq!(wire["census"], json!([{"version": "v1", "objects": 3}]));
+        assert_eq!(serde_json::from_value::<Progress>(wire).expect("the same"), progress);
+    }
+}

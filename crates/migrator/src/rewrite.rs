@@ -1,0 +1,149 @@
+//! One object, written again.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use concord_codec::{FieldValidation, PatchType};
+use concord_meta::{GroupResource, Status};
+use concord_registry::{ObjectName, Part, PatchRequest};
+use concord_store::{Revision, Scan};
+
+use crate::{
+    Row,
+    census::form,
+    shared::{Found, Shared},
+};
+
+/// How often one object is tried before the others go first.
+const TRIES: u32 = 6;
+
+/// The first pause after a failure; the next ones are twice as long each.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest pause that a server may ask for.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// What became of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was written.
+    Written(Duration),
+    /// Somebody else did that.
+    Current,
+    /// It is gone.
+    Gone,
+    /// It cannot be written.
+    Failed(String),
+    /// It cannot be written for now.
+    Deferred(String),
+}
+
+/// What an answer means.
+#[derive(Debug, PartialEq, Eq)]
+enum Meaning {
+    /// The object has changed, or is gone: look at it again.
+    Changed,
+    /// It may go well later; not before this time.
+    Later(Duration),
+    /// It will not go well.
+    Never,
+}
+
+fn meaning(status: &Status, tries: u32) -> Meaning {
+    match status.code {
+        404 | 409 => Meaning::Changed,
+        429 | 500..=599 => {
+            let asked = Duration::from_secs(status.retry_after_seconds().unwrap_or_default().into());
+            Meaning::Later(asked.max(PAUSE * 2_u32.pow(tries)).min(LONGEST))
+        }
+        _ => Meaning::Never,
+    }
+}
+
+impl Shared {
+    /// Writes an object that is kept since `revision` in another form than `target`.
+    pub(crate) async fn rewrite(
+        &self,
+        name: &GroupResource,
+        key: &Bytes,
+        mut revision: Revision,
+        target: &Row,
+    ) -> Outcome {
+        let mut last = String::new();
+        for tries in 0..TRIES {
+            let begin = Instant::now();
+            let status = match self.write(name, key, revision).await {
+                // A write that changed nothing: the server does not store what it said it would.
+                Ok(written) if written == revision => {
+                    Status::internal_error("the object was not stored anew: this server is behind")
+                }
+                Ok(_) => return Outcome::Written(begin.elapsed()),
+                Err(status) => status,
+            };
+            match meaning(&status, tries) {
+                Meaning::Changed => {}
+                Meaning::Later(pause) => tokio::time::sleep(pause).await,
+                Meaning::Never => return Outcome::Failed(status.message),
+            }
+            last = status.message;
+            match self.look(key).await {
+                Ok(None) => return Outcome::Gone,
+                Ok(Some((row, _))) if row == *target => return Outcome::Current,
+                Ok(Some((_, now))) => revision = now,
+                Err(error) => last = error,
+            }
+        }
+        Outcome::Deferred(last)
+    }
+
+    /// The patch of a migrator: it changes nothing, and says of which state it thinks so.
+    async fn write(&self, name: &GroupResource, key: &Bytes, revision: Revision) -> Result<Revision, Status> {
+        let gone = || Status::service_unavailable(format!("{} is not served at the moment", name.resource));
+        let Found::Stored(resource) = self.find(name) else { return Err(gone()) };
+        let storage = resource.storage().ok_or_else(gone)?;
+        let Some(object) = storage.object_name(key) else {
+            return Err(Status::bad_request("the key is not that of an object"));
+        };
+        let body = format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}}}}"#);
+        let request = PatchRequest {
+            name: ObjectName { namespace: object.namespace, name: object.name },
+            part: Part::Main,
+            patch_type: PatchType::Merge,
+            body: body.as_bytes(),
+            force: false,
+            validation: FieldValidation::Ignore,
+        };
+        let written = Box::pin(self.registry().patch(&self.context(), &resource, request)).await?;
+        Ok(written.item.revision.unwrap_or(revision))
+    }
+
+    /// The form that an object is kept in now, and since when.
+    async fn look(&self, key: &Bytes) -> Result<Option<(Row, Revision)>, String> {
+        let page = self.registry().store().scan_kept(Scan::key(key.clone())).await;
+        let page = page.map_err(|error| error.to_string())?;
+        let keyring = self.config.keyring.as_deref();
+        Ok(page.entries.first().map(|entry| (form(keyring, key, &entry.value), entry.mod_revision)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_will_never_go_well_is_given_up() {
+        let resource = GroupResource::new("", "secrets");
+        for (status, expected) in [
+            (Status::modified(&resource, "a"), Meaning::Changed),
+            (Status::not_found(&resource, "a"), Meaning::Changed),
+            (Status::internal_error("webhook"), Meaning::Later(PAUSE * 4)),
+            (Status::too_many_requests("later", 3), Meaning::Later(Duration::from_secs(3))),
+            (Status::too_many_requests("later", 3600), Meaning::Later(LONGEST)),
+            (Status::service_unavailable("no"), Meaning::Later(PAUSE * 4)),
+            (Status::bad_request("no"), Meaning::Never),
+            (Status::forbidden(&resource, "a", "no"), Meaning::Never),
+        ] {
+            assert_eq!(meaning(&status, 2), expected, "{status:?}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Migrations that nobody has to ask for.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use concord_meta::{GroupResource, GroupVersion, Status};
+use concord_registry::{Resource, metadata};
+use concord_store::KeyRange;
+use serde_json::{Value, json};
+
+use crate::{
+    Row,
+    agreement::Writers,
+    census::census,
+    migration::{AUTOMATIC_ANNOTATION, Migration},
+    shared::Shared,
+};
+
+/// How long to wait after a look at everything failed.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Looks at what is stored whenever the servers have agreed on another form for a while, and asks for a migration if there
+/// is something to migrate. What is stored is counted, not remembered: the log is the only state there is.
+pub(crate) struct Trigger {
+    shared: Arc<Shared>,
+}
+
+/// The resources that are stored, by what their keys begin with.
+type Stored = BTreeMap<Bytes, Arc<Resource>>;
+
+impl Trigger {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Goes on until it is dropped.
+    pub(crate) async fn run(&self) {
+        let Some(delay) = self.shared.config.automatic_after else { return };
+        let mut changes = self.shared.changes();
+        // The forms that everything is known to have been brought into, or to be about to be.
+        let mut handled: BTreeMap<Bytes, Row> = BTreeMap::new();
+        let mut before: BTreeMap<Bytes, Row> = BTreeMap::new();
+        loop {
+            tokio::time::sleep(delay).await;
+            let (stored, agreed) = self.agreed();
+            handled.retain(|prefix, _| stored.contains_key(prefix));
+            for (prefix, target) in &agreed {
+                // Twice the same, a while apart: servers that come and go one after another have settled.
+                if before.get(prefix) != Some(target) || handled.get(prefix) == Some(target) {
+                    continue;
+                }
+                let Some(resource) = stored.get(prefix) else { continue };
+                match self.handle(resource, prefix, target).await {
+                    Ok(()) => drop(handled.insert(prefix.clone(), target.clone())),
+                    Err(error) => {
+                        let resource = resource.group_resource();
+                        tracing::warn!(%resource, error = error.message, "What is stored could not be looked at.");
+                        tokio::time::sleep(RETRY).await;
+                    }
+                }
+            }
+            let is_settled = before == agreed;
+            before = agreed;
+            if is_settled {
+                self.shared.servers_changed(&mut changes).await;
+            }
+        }
+    }
+
+    /// What is stored, and in which form all servers write it.
+    fn agreed(&self) -> (Stored, BTreeMap<Bytes, Row>) {
+        let mut stored = Stored::new();
+        for resource in self.shared.config.resources.all() {
+            let Some(storage) = resource.storage() else { continue };
+            let known = stored.entry(storage.prefix.clone()).or_insert_with(|| resource.clone());
+            if resource.group_resource() < known.group_resource() {
+                *known = resource.clone();
+            }
+        }
+        let target =
+            |(prefix, resource): (&Bytes, &Arc<Resource>)| match self.shared.writers(resource.storage()?) {
+                Writers::Agree(agreed) => Some((prefix.clone(), agreed.target)),
+                Writers::Disagree(_) => None,
+            };
+        let agreed = stored.iter().filter_map(target).collect();
+        (stored, agreed)
+    }
+
+    /// Asks for a migration if it is needed and wanted.
+    async fn handle(&self, resource: &Resource, prefix: &Bytes, target: &Row) -> Result<(), Status> {
+        let name = resource.group_resource();
+        // Events go by themselves, and soon.
+        if name.resource == "events" || !self.is_needed(prefix, target).await? {
+            return Ok(());
+        }
+        if !self.is_wanted(&name) {
+            tracing::info!(resource = %name, "Objects have another form than they would be written in; nobody wants them migrated.");
+            return Ok(());
+        }
+        let of_resource = self.migrations(&name);
+        if of_resource.iter().any(|migration| !migration.is_terminal()) {
+            return Ok(());
+        }
+        self.ask(&name, target).await?;
+        self.forget(&of_resource).await
+    }
+
+    async fn is_needed(&self, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
+        let (registry, keyring) = (self.shared.registry(), self.shared.config.keyring.as_deref());
+        let counted = census(registry.store().as_ref(), keyring, prefix).await;
+        Ok(counted.map_err(Status::internal_error)?.others(target) > 0)
+    }
+
+    /// Whether neither the definition nor the StorageVersion says that it is not.
+    fn is_wanted(&self, name: &GroupResource) -> bool {
+        let group = if name.group.is_empty() { "core" } else { &name.group };
+        let places = [
+            (
+                "apiextensions.k8s.io",
+                "v1",
+                "customresourcedefinitions",
+                format!("{}.{}", name.resource, name.group),
+            ),
+            (
+                "internal.apiserver.k8s.io",
+                "v1alpha1",
+                "storageversions",
+                format!("{group}.{}", name.resource),
+            ),
+        ];
+        let says_no = |(group, version, plural, name): &(&str, &str, &str, String)| {
+            let object = self.object(&GroupVersion::new(*group, *version), plural, name);
+            object.is_some_and(|annotations| annotations[AUTOMATIC_ANNOTATION] == "false")
+        };
+        !places.iter().any(says_no)
+    }
+
+    /// The annotations of an object of no namespace.
+    fn object(&self, version: &GroupVersion, plural: &str, name: &str) -> Option<Value> {
+        let resource = self.shared.config.resources.find(version, plural)?;
+        let storage = resource.storage()?;
+        let key = storage.key(concord_registry::ObjectName { namespace: "", name });
+        let snapshot = self.shared.registry().replica().newest().ok()?;
+        let object = resource.object(&snapshot.get(&key)?.into()).ok()?;
+        metadata(&object).get("annotations").cloned()
+    }
+
+    fn migrations(&self, name: &GroupResource) -> Vec<Migration> {
+        let migrations = &self.shared.migrations;
+        let Some(storage) = migrations.storage() else { return Vec::new() };
+        let Ok(snapshot) = self.shared.registry().replica().newest() else { return Vec::new() };
+        let range = KeyRange::prefix(storage.prefix.clone());
+        let objects = snapshot.scan(&range).filter_map(|entry| migrations.object(&entry.into()).ok());
+        objects
+            .map(|object| Migration::read(&object))
+            .filter(|migration| migration.resource == *name)
+            .collect()
+    }
+
+    async fn ask(&self, name: &GroupResource, target: &Row) -> Result<(), Status> {
+        let migrations = &self.shared.migrations;
+        let mut resource = json!({"group": name.group, "resource": name.resource});
+        if migrations.version.version == "v1alpha1" {
+            let version = target.version.rsplit('/').next().unwrap_or_default();
+            resource["version"] = version.into();
+        }
+        let object = json!({
+            "apiVersion": migrations.version.to_string(),
+            "kind": migrations.names.kind,
+            "metadata": {
+                "generateName": format!("{name}-"),
+                "annotations": {AUTOMATIC_ANNOTATION: "true"},
+            },
+            "spec": {"resource": resource},
+        });
+        let Value::Object(object) = object else { return Ok(()) };
+        tracing::info!(resource = %name, %target, "Objects have another form than they would be written in; they are migrated.");
+        let context = self.shared.context();
+        self.shared.registry().create(&context, migrations, "", object).await.map(drop)
+    }
+
+    /// Removes earlier migrations that nobody asked for, so that they do not pile up.
+    async fn forget(&self, migrations: &[Migration]) -> Result<(), Status> {
+        let ended = migrations.iter().filter(|migration| migration.is_automatic && migration.is_terminal());
+        let names: BTreeSet<&str> = ended.map(|migration| migration.name.as_str()).collect();
+        let options = concord_meta::options::DeleteOptions::default();
+        for name in names {
+            let name = concord_registry::ObjectName { namespace: "", name };
+            let context = self.shared.context();
+            let deleted =
+                self.shared.registry().delete(&context, &self.shared.migrations, name, &options).await;
+            deleted.map(drop).or_else(|status| if status.code == 404 { Ok(()) } else { Err(status) })?;
+        }
+        Ok(())
+    }
+}
