@@ -6,10 +6,10 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    access::AuthorizationOptions, audit::AuditOptions, authentication::AuthenticationOptions, duration,
-    encryption::EncryptionOptions, fleet::FleetOptions, garbage::GarbageCollectorOptions,
-    migration::MigrationOptions, overload::RequestOptions, service_accounts::ServiceAccountOptions, version,
-    webhooks::WebhookOptions,
+    access::AuthorizationOptions, aggregation::AggregationOptions, audit::AuditOptions,
+    authentication::AuthenticationOptions, duration, encryption::EncryptionOptions, fleet::FleetOptions,
+    garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
+    service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -65,6 +65,8 @@ pub(crate) struct ServeOptions {
     pub(crate) apis: ApiOptions,
     #[command(flatten)]
     pub(crate) webhooks: WebhookOptions,
+    #[command(flatten)]
+    pub(crate) aggregation: AggregationOptions,
     #[command(flatten)]
     pub(crate) requests: RequestOptions,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The parts of a server, put together.
 
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, UdpSocket},
     path::Path,
     sync::Arc,
@@ -9,12 +10,13 @@ use std::{
 use anyhow::Context as _;
 use async_trait::async_trait;
 use concord_admission::Configurations;
+use concord_aggregator::Aggregator;
 use concord_apiextensions::{CustomResourceController, CustomResources, Progress};
 use concord_apis::{Release, RuntimeConfig};
 use concord_controllers::{
     ClusterAuthentication, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation,
 };
-use concord_endpoints::Apis;
+use concord_endpoints::{Apis, ExtensionSource, Follower};
 use concord_fleet::{Fleet, FleetState};
 use concord_migrator::Migrator;
 use concord_openapi::{Contents, OPENID, OpenApi};
@@ -34,6 +36,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::Access,
+    aggregation,
     cli::{ApiOptions, ServeOptions},
     emulation::Emulation,
     fleet, migration,
@@ -54,6 +57,8 @@ pub(crate) struct Ground {
     pub(crate) configurations: Configurations,
     /// What the replica says about the servers on the store.
     pub(crate) fleet: FleetState,
+    /// What other servers serve.
+    pub(crate) aggregator: Arc<Aggregator>,
 }
 
 /// What a server is made of besides its connections.
@@ -62,6 +67,7 @@ pub(crate) struct Parts {
     pub(crate) registry: Arc<Registry>,
     pub(crate) customs: Arc<CustomResources>,
     pub(crate) fleet: Option<Arc<Fleet>>,
+    aggregator: Arc<Aggregator>,
     release: Release,
     accounts: ServiceAccounts,
     range: IpRange,
@@ -80,7 +86,8 @@ impl Parts {
         metrics: Arc<Metrics>,
         accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
-        let Ground { store, keyring, replica, definitions, configurations, fleet: state } = ground;
+        let Ground { store, keyring, replica, definitions, configurations, fleet: state, aggregator } =
+            ground;
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
@@ -146,13 +153,11 @@ impl Parts {
         let server_address =
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();
         let openid = accounts.openid(&server_address).map(Arc::new);
-        let follower: Option<Arc<dyn concord_endpoints::Follower>> = Some(definitions);
-        let settings = concord_endpoints::Settings {
-            server_address,
-            metrics: metrics.clone(),
-            follower,
-            extensions: None,
-        };
+        let follower: Option<Arc<dyn Follower>> = Some(definitions);
+        let others = aggregator.clone();
+        let extensions: Option<Arc<ExtensionSource>> = Some(Arc::new(move || others.extensions()));
+        let settings =
+            concord_endpoints::Settings { server_address, metrics: metrics.clone(), follower, extensions };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
@@ -174,6 +179,7 @@ impl Parts {
             registry,
             customs,
             fleet,
+            aggregator,
             release,
             accounts,
             range,
@@ -186,8 +192,11 @@ impl Parts {
     /// What answers requests: for objects, and for the documents about them.
     pub(crate) fn handler(&self) -> Arc<dyn Handler> {
         let apis = self.apis.clone();
+        let others = self.aggregator.clone();
         let openapi = OpenApi::new(move || apis.set(), self.contents());
-        Arc::new(Served { apis: self.apis.clone(), openapi, openid: self.openid.clone() })
+        let openapi = openapi.with_extensions(move || others.documents());
+        let (apis, aggregator) = (self.apis.clone(), self.aggregator.clone());
+        Arc::new(Served { apis, aggregator, openapi, openid: self.openid.clone() })
     }
 
     /// Has the keys of service accounts read again when their files change.
@@ -215,10 +224,13 @@ impl Parts {
     /// Every path that the index of the server lists.
     pub(crate) fn paths(&self) -> Arc<dyn Fn() -> Vec<String> + Send + Sync> {
         let apis = self.apis.clone();
+        let aggregator = self.aggregator.clone();
         let openid: Vec<String> = self.openid.iter().flat_map(|_| OpenId::paths()).collect();
         Arc::new(move || {
             let own = OpenApi::paths().into_iter().chain(openid.iter().cloned());
-            apis.set().paths().into_iter().chain(own).collect()
+            let own = apis.set().paths().into_iter().chain(own);
+            let all: BTreeSet<String> = own.chain(aggregator.extensions().paths()).collect();
+            all.into_iter().collect()
         })
     }
 
@@ -256,6 +268,8 @@ impl Parts {
         let customs = (self.registry.clone(), self.customs.clone(), self.apis.clone());
         let customs = CustomResourceController::new(customs.0, customs.1, customs.2);
         controllers.run_also(|cancel| customs.run(cancel)).await;
+        let served = (&self.registry, &self.apis, &self.customs);
+        aggregation::start(&self.aggregator, served, shared_store, &controllers).await;
         if let Some(fleet) = self.fleet.clone() {
             let registry = self.registry.clone();
             controllers.run_also(|cancel| fleet.run(registry, cancel)).await;
@@ -270,6 +284,7 @@ impl Parts {
 /// The parts that answer requests.
 struct Served {
     apis: Arc<Apis>,
+    aggregator: Arc<Aggregator>,
     openapi: OpenApi,
     openid: Option<Arc<OpenId>>,
 }
@@ -281,6 +296,9 @@ impl Handler for Served {
         if path.starts_with("/openapi") {
             self.apis.current().await;
             return self.openapi.handle(request).await;
+        }
+        if let Some(elsewhere) = self.aggregator.route(path, &self.apis.set()) {
+            return self.aggregator.handle(&elsewhere, request).await;
         }
         match &self.openid {
             Some(openid) if OpenId::answers(path) => openid.handle(request).await,

@@ -4,6 +4,7 @@
 //! server together, `store.rs` runs the store tools.
 
 mod access;
+mod aggregation;
 mod audit;
 mod authentication;
 mod cli;

@@ -14,7 +14,9 @@ use anyhow::Context as _;
 use concord_admission::AdmissionView;
 use concord_apiextensions::{CustomResources, DefinitionsView};
 use concord_fleet::FleetView;
-use concord_pki::{AdminPki, FrontProxyPki, Kubeconfig, ServingNames, ServingPki, load_identity};
+use concord_pki::{
+    AdminPki, ClientIdentity, FrontProxyPki, Kubeconfig, ServingNames, ServingPki, load_identity,
+};
 use concord_replica::{Replica, View};
 use concord_server::{
     Coalesced, Config, HealthCheck, HealthChecks, Identity, Metrics, Server, Shutdown, Unhealthy, check_fn,
@@ -28,6 +30,7 @@ use tokio::{
 
 use crate::{
     access::Access,
+    aggregation,
     audit::AuditLog,
     authentication::{Authorities, Clients},
     cli::{SecureServingOptions, ServeOptions},
@@ -60,7 +63,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     // The store comes first: its lock keeps a second server away from the certificates, too.
     let engine = Engine::open(&options.etcd, &host::store_file(&options.data)?).await?;
     let pki_dir = options.serving.pki_dir.clone().unwrap_or_else(|| data_dir.join("pki"));
-    let Pki { identity, admin, authorities } = open_pki(&options.serving, &pki_dir)?;
+    let Pki { identity: serving_identity, admin, front_proxy, authorities } =
+        open_pki(&options.serving, &pki_dir)?;
     let (access, rules) = Access::new(&options.authorization, key_prefix(&options.etcd));
     let definitions = DefinitionsView::new(&key_prefix(&options.etcd));
     let served = definitions.progress();
@@ -74,6 +78,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let mut views: Vec<Box<dyn View>> =
         vec![Box::new(rules), Box::new(definitions), Box::new(admission), Box::new(fleet)];
     let garbage = Garbage::new(&options.garbage, &key_prefix(&options.etcd), &mut views);
+    let api_services = aggregation::view(&key_prefix(&options.etcd), emulation.release, &mut views);
     let flow_control = options.requests.flow_control(&key_prefix(&options.etcd), &metrics);
     let flow_control = flow_control.map(|(control, view)| {
         views.push(Box::new(view));
@@ -87,6 +92,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
+    let identity = options.aggregation.identity(&options.authentication, front_proxy, &mut reloader)?;
+    let aggregator = aggregation::aggregator(api_services, &options, identity, &replica);
     let ground = Ground {
         store,
         keyring: at_rest.keyring(),
@@ -94,6 +101,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         definitions: served.clone(),
         configurations,
         fleet: fleet_state,
+        aggregator,
     };
     let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
     let audit_log = options.audit.open(&metrics)?;
@@ -118,7 +126,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
                 .with(access.check()),
         ),
         storage_versions: parts.fleet.as_ref().and_then(|fleet| fleet.storage_versions()),
-        ..Config::new(identity, version::info(emulation.release))
+        ..Config::new(serving_identity, version::info(emulation.release))
     };
     reload_identity(&options.serving, &config.identity, &mut reloader);
     parts.reload_keys(&options.service_accounts, &pki_dir, &mut reloader);
@@ -183,18 +191,22 @@ struct Pki {
     /// Whom it believes who its clients are. Never what an operator's serving certificate is signed by: who signs servers
     /// need not be trusted to name users.
     authorities: Authorities,
+    /// What the server shows to those behind it.
+    front_proxy: Arc<ClientIdentity>,
 }
 
 fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<Pki> {
     let mut admin = AdminPki::open_or_create(directory, SystemTime::now())?;
     let front_proxy = FrontProxyPki::open_or_create(directory, SystemTime::now())?;
-    let authorities = Authorities { clients: admin.ca.clone(), proxies: front_proxy.ca };
+    let authorities = Authorities { clients: admin.ca.clone(), proxies: front_proxy.ca.clone() };
+    let front_proxy = load_identity(&front_proxy.certificate, &front_proxy.key)?;
+    let front_proxy = Arc::new(ClientIdentity::new(front_proxy));
     if let (Some(certificate), Some(key)) = (&options.tls_cert_file, &options.tls_private_key_file) {
         let identity = load_identity(certificate, key)?;
         // The file may hold the chain that clients are to trust.
         let chain = fs::read_to_string(certificate);
         admin.ca.push_str(&chain.with_context(|| format!("cannot read {}", certificate.display()))?);
-        return Ok(Pki { identity, admin, authorities });
+        return Ok(Pki { identity, admin, authorities, front_proxy });
     }
     let mut names = ServingNames::loopback().with_ip(options.bind_address);
     if let Some(name) = host::name() {
@@ -204,7 +216,7 @@ fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<
     if serving.issued {
         tracing::info!(directory = %directory.display(), "Issued a new serving certificate.");
     }
-    Ok(Pki { identity: serving.identity, admin, authorities })
+    Ok(Pki { identity: serving.identity, admin, authorities, front_proxy })
 }
 
 /// Serves with what the files of the operator hold, whenever they change.

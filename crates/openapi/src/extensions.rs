@@ -39,7 +39,7 @@ pub struct ExtensionDocument {
 }
 
 /// The documents of all other servers.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct ExtensionDocuments(pub(crate) BTreeMap<GroupVersion, Arc<ExtensionDocument>>);
 
 /// Gives the documents of other servers at the moment.
@@ -75,11 +75,7 @@ impl ExtensionDocument {
     /// # Errors
     ///
     /// [`InvalidDocument`].
-    pub fn read(
-        bytes: &[u8],
-        version: &GroupVersion,
-        swagger: Option<&SwaggerPart>,
-    ) -> Result<Self, InvalidDocument> {
+    pub fn read(bytes: &[u8], version: &GroupVersion) -> Result<Self, InvalidDocument> {
         let mut document = read(bytes)?;
         if !document.get("openapi").and_then(Value::as_str).is_some_and(|of| of.starts_with("3.")) {
             return Err(InvalidDocument::NotVersion("3"));
@@ -89,7 +85,8 @@ impl ExtensionDocument {
         document.insert("paths".to_owned(), own.into());
         // Clients take it for granted that there are some.
         document.entry("components").or_insert_with(|| json!({}));
-        Ok(Self::new(&to_json(&document), swagger))
+        let json = to_json(&document);
+        Ok(Self { json: Packed::new(&json), hash: hash(&json), swagger: None })
     }
 
     /// The document of a server that has none of version 3.
@@ -100,9 +97,10 @@ impl ExtensionDocument {
         Self { hash: hash(&plain), json, swagger: Some(swagger.part.clone()) }
     }
 
-    fn new(json: &[u8], swagger: Option<&SwaggerPart>) -> Self {
-        let swagger = swagger.map(|swagger| swagger.part.clone());
-        Self { json: Packed::new(json), hash: hash(json), swagger }
+    /// The same with what the document of version 2 gets from the server.
+    #[must_use]
+    pub fn with_swagger(self, swagger: Option<&SwaggerPart>) -> Self {
+        Self { swagger: swagger.map(|swagger| swagger.part.clone()), ..self }
     }
 
     /// What the document of version 2 gets from it.

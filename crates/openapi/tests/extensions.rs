@@ -36,8 +36,8 @@ fn document(group: &str, title: &str) -> Arc<ExtensionDocument> {
         "paths": {format!("/apis/{group}/v1/things"): {}, "/apis/apps/v1/deployments": {}},
     });
     let text = document.to_string();
-    let read = ExtensionDocument::read(text.as_bytes(), &version(group), Some(&swagger(group)));
-    Arc::new(read.expect("a document"))
+    let read = ExtensionDocument::read(text.as_bytes(), &version(group));
+    Arc::new(read.expect("a document").with_swagger(Some(&swagger(group))))
 }
 
 /// Documents about the built-in APIs and about what can be replaced.
@@ -114,7 +114,7 @@ async fn version_2_has_their_paths_and_types() {
 
 #[test]
 fn what_is_no_document_is_refused() {
-    let read = |text: &str| ExtensionDocument::read(text.as_bytes(), &version("a.io"), None).map(drop);
+    let read = |text: &str| ExtensionDocument::read(text.as_bytes(), &version("a.io")).map(drop);
     for text in ["", "[]", "{", "\u{0}\u{1}", "<html>"] {
         assert!(matches!(read(text), Err(InvalidDocument::NotJson(_))), "{text}");
     }

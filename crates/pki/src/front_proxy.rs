@@ -1,4 +1,7 @@
-use std::{path::Path, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use crate::{
     CertifiedPair, Error,
@@ -11,6 +14,10 @@ use crate::{
 pub struct FrontProxyPki {
     /// What this server shows to those behind it.
     pub pair: CertifiedPair,
+    /// The file of the certificate.
+    pub certificate: PathBuf,
+    /// The file of its key.
+    pub key: PathBuf,
     /// The authority's certificate, PEM: what those behind it must accept it from.
     pub ca: String,
     /// Whether this call issued the certificate.
@@ -29,8 +36,8 @@ impl FrontProxyPki {
     /// Every [`Error`] names the file it is about. An authority that cannot be used is reported, never replaced.
     pub fn open_or_create(directory: &Path, now: SystemTime) -> Result<Self, Error> {
         let directory = Directory::open_or_create(directory)?.with_authority("front-proxy-ca");
-        let Client { pair, ca, issued, .. } =
+        let Client { certificate, key, pair, ca, issued } =
             client::open_or_issue(&directory, Self::NAME, Self::NAME, None, now)?;
-        Ok(Self { pair, ca, issued })
+        Ok(Self { pair, certificate, key, ca, issued })
     }
 }

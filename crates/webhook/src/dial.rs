@@ -45,7 +45,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
 }
 
 impl Dialer {
-    async fn dial(self) -> Result<TokioIo<TcpStream>, DialError> {
+    async fn dial(self) -> Result<TcpStream, DialError> {
         let address = match self {
             Self::Host(address) => address,
             Self::Service(service, resolver) => resolver.resolve(&service).map_err(DialError::Resolve)?,
@@ -58,13 +58,22 @@ impl Dialer {
                 Ok(stream) => {
                     // Requests and answers are small and whole; without this they would wait for more.
                     stream.set_nodelay(true).map_err(|error| connect_error(&socket, error))?;
-                    return Ok(TokioIo::new(stream));
+                    return Ok(stream);
                 }
                 Err(error) => failure = connect_error(&socket, error),
             }
         }
         Err(failure)
     }
+}
+
+/// A connection to where a Service is reached, for those who speak another protocol on it than webhooks do.
+///
+/// # Errors
+///
+/// The texts are Go's, see [`reason`](crate::reason).
+pub async fn dial_service(service: ServiceReference, resolver: Arc<dyn Resolver>) -> io::Result<TcpStream> {
+    Dialer::Service(service, resolver).dial().await.map_err(io::Error::other)
 }
 
 fn connect_error(socket: &std::net::SocketAddr, error: io::Error) -> DialError {
@@ -81,6 +90,7 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        Box::pin(self.clone().dial())
+        let dialing = self.clone().dial();
+        Box::pin(async { dialing.await.map(TokioIo::new) })
     }
 }

@@ -56,7 +56,8 @@ pub enum CallError {
 }
 
 /// What Go would say about a request that got no answer.
-pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
+#[must_use]
+pub fn reason(error: &(dyn Error + 'static)) -> String {
     if let Some(error) = find::<DialError>(error) {
         return error.to_string();
     }

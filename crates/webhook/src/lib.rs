@@ -7,6 +7,8 @@
 //! Where a Service is reached is decided by a [`Resolver`]: [`Services`] looks it up in the log, as kube-apiserver does;
 //! [`Overrides`] stands before it where Services have no addresses that this machine could reach.
 //!
+//! [`dial_service`] and [`reason`] are for others who talk to servers behind Services.
+//!
 //! The texts of [`CallError`] are those of Go's HTTP client as far as people and tests look at them. It never follows a
 //! redirect, never talks without TLS, never reads more of an answer than its limit, and never waits longer than it was
 //! told to.
@@ -23,6 +25,7 @@ mod services;
 
 pub use client::{Client, DEFAULT_ANSWER_LIMIT};
 pub use config::{ClientConfig, InvalidConfig, ServiceReference, Target};
-pub use error::CallError;
+pub use dial::dial_service;
+pub use error::{CallError, reason};
 pub use resolve::{Address, InvalidAddress, Overrides, ResolveError, Resolver};
 pub use services::{Routing, Services};

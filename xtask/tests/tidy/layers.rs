@@ -45,6 +45,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "parts",
         &[
             "concord-admission",
+            "concord-aggregator",
             "concord-apiextensions",
             "concord-apis",
             "concord-builtins",

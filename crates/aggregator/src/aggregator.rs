@@ -1,0 +1,260 @@
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use concord_endpoints::{ApiSet, Apis, Extensions};
+use concord_openapi::ExtensionDocuments;
+use concord_pki::ClientIdentity;
+use concord_registry::Registry;
+use concord_replica::{Batch, Closed, Error as ReplicaError, Scope};
+use concord_server::{Request, Response};
+use concord_webhook::Resolver;
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Duration, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    catalogue::Catalogue,
+    keeper::{Keeper, Tools},
+    proxy::Proxy,
+    registration::{Registration, RegistrationSettings},
+    remote::Remotes,
+    service::{ApiService, Backend},
+    view::ApiServices,
+};
+
+/// The pause before something that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What an [`Aggregator`] has to know about its server.
+pub struct Settings {
+    /// Finds the Services that other servers are behind.
+    pub resolver: Arc<dyn Resolver>,
+    /// The Services, by namespace and name, whose addresses the operator gave, so that nothing about them need be in the
+    /// log.
+    pub explicit: HashSet<(String, String)>,
+    /// What is shown to other servers, so that they believe who their clients are.
+    pub identity: Option<Arc<ClientIdentity>>,
+    /// Whether other servers may send clients elsewhere.
+    pub allows_redirects: bool,
+    /// What all keys begin with, with a slash at the end.
+    pub prefix: String,
+}
+
+/// What other servers serve, as part of what this one serves.
+pub struct Aggregator {
+    services: ApiServices,
+    catalogue: Arc<Catalogue>,
+    remotes: Arc<Remotes>,
+    proxy: Proxy,
+    explicit: Arc<HashSet<(String, String)>>,
+    prefix: String,
+}
+
+/// A request that is another server's to answer.
+pub struct Elsewhere(Arc<ApiService>);
+
+/// Looks after the APIServices of other servers.
+pub struct AggregationController {
+    tools: Arc<Tools>,
+    services: ApiServices,
+}
+
+/// Who looks after one of them.
+struct Running {
+    service: Arc<ApiService>,
+    changed: watch::Sender<u64>,
+    available: watch::Sender<bool>,
+    task: tokio::task::AbortHandle,
+}
+
+impl Aggregator {
+    /// Knows who serves what from the view.
+    pub fn new(services: ApiServices, settings: Settings) -> Self {
+        let Settings { resolver, explicit, identity, allows_redirects, prefix } = settings;
+        let remotes = Arc::new(Remotes::new(resolver, identity));
+        let proxy = Proxy { services: services.clone(), remotes: remotes.clone(), allows_redirects };
+        let catalogue = Arc::new(Catalogue::new(services.clone()));
+        Self { services, catalogue, remotes, proxy, explicit: Arc::new(explicit), prefix }
+    }
+
+    /// Whether another server answers a request for this path, given what this server serves itself.
+    pub fn route(&self, path: &str, set: &ApiSet) -> Option<Elsewhere> {
+        self.proxy.find(path, set).map(Elsewhere)
+    }
+
+    /// The answer of another server.
+    pub async fn handle(&self, elsewhere: &Elsewhere, request: Request) -> Response {
+        self.proxy.handle(&elsewhere.0, request).await
+    }
+
+    /// What discovery shows of other servers.
+    pub fn extensions(&self) -> Arc<Extensions> {
+        self.catalogue.composed().extensions.clone()
+    }
+
+    /// What other servers say about what they serve.
+    pub fn documents(&self) -> Arc<ExtensionDocuments> {
+        self.catalogue.composed().documents.clone()
+    }
+
+    /// Keeps the APIServices of what this server serves itself, when it is run.
+    pub fn registration(
+        &self,
+        registry: Arc<Registry>,
+        apis: Arc<Apis>,
+        settings: RegistrationSettings,
+    ) -> Registration {
+        Registration::new(registry, apis, self.services.clone(), (self.prefix.clone(), settings))
+    }
+
+    /// Looks after the APIServices of other servers, when it is run. Once.
+    pub fn controller(&self, registry: Arc<Registry>, apis: Arc<Apis>) -> AggregationController {
+        let tools = Tools {
+            registry,
+            apis,
+            remotes: self.remotes.clone(),
+            catalogue: self.catalogue.clone(),
+            prefix: self.prefix.clone(),
+            explicit: self.explicit.clone(),
+        };
+        AggregationController { tools: Arc::new(tools), services: self.services.clone() }
+    }
+}
+
+impl AggregationController {
+    /// Goes on until it is cancelled or the replica ends.
+    pub async fn run(self, cancel: CancellationToken) {
+        let mut keepers =
+            Keepers { tools: self.tools.clone(), running: BTreeMap::new(), tasks: JoinSet::new() };
+        cancel.run_until_cancelled(self.follow(&mut keepers)).await;
+        keepers.tasks.shutdown().await;
+    }
+
+    async fn follow(&self, keepers: &mut Keepers) {
+        loop {
+            match self.follow_once(keepers).await {
+                Ok(Closed::Shutdown | Closed::Failed)
+                | Err(ReplicaError::Shutdown | ReplicaError::Failed { .. }) => return,
+                _ => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn follow_once(&self, keepers: &mut Keepers) -> Result<Closed, ReplicaError> {
+        let replica = self.tools.registry.replica();
+        let prefix = &self.tools.prefix;
+        let services = Scope::prefix(format!("{prefix}services/specs/"));
+        let slices = Scope::prefix(format!("{prefix}endpointslices/"));
+        let (_, mut services) = replica.snapshot_and_subscribe(services)?;
+        let (_, mut slices) = replica.snapshot_and_subscribe(slices)?;
+        let mut changes = self.services.changes();
+        loop {
+            keepers.adjust(self.services.registered().remote());
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return Ok(Closed::Shutdown) },
+                batch = services.next() => match batch {
+                    Ok(batch) => keepers.wake(&batch, services.scope(), |backend, namespace, name| {
+                        backend.namespace == namespace && backend.name == name
+                    }),
+                    Err(closed) => return Ok(closed),
+                },
+                batch = slices.next() => match batch {
+                    // Whose a slice is only itself tells; there are few in one namespace.
+                    Ok(batch) => keepers.wake(&batch, slices.scope(), |backend, namespace, _| {
+                        backend.namespace == namespace
+                    }),
+                    Err(closed) => return Ok(closed),
+                },
+                Some(ended) = keepers.tasks.join_next() => Keepers::ended(ended),
+            }
+        }
+    }
+}
+
+/// All who look after an APIService.
+struct Keepers {
+    tools: Arc<Tools>,
+    running: BTreeMap<String, Running>,
+    tasks: JoinSet<()>,
+}
+
+impl Keepers {
+    /// There is a keeper for each of these, and no other.
+    fn adjust<'a>(&mut self, services: impl Iterator<Item = &'a Arc<ApiService>>) {
+        let services: BTreeMap<&str, &Arc<ApiService>> =
+            services.map(|service| (service.name.as_str(), service)).collect();
+        self.running.retain(|name, running| {
+            let is_same = services.get(name.as_str()).is_some_and(|service| running.keeps(service));
+            if !is_same {
+                running.task.abort();
+            }
+            is_same
+        });
+        for (name, service) in &services {
+            match self.running.get(*name) {
+                Some(running) => running.tell(service.is_available),
+                None => self.start(service),
+            }
+        }
+        self.tools.catalogue.retain(|name| services.contains_key(name));
+        let is_needed = |backend: &Backend| services.values().any(|of| of.backend.as_ref() == Some(backend));
+        self.tools.remotes.retain(is_needed);
+    }
+
+    fn start(&mut self, service: &Arc<ApiService>) {
+        let Some(backend) = service.backend.clone() else { return };
+        let (changed, available) = (watch::Sender::new(0), watch::Sender::new(service.is_available));
+        let keeper = Keeper {
+            tools: self.tools.clone(),
+            service: service.clone(),
+            backend,
+            changed: changed.subscribe(),
+            available: available.subscribe(),
+        };
+        let task = self.tasks.spawn(keeper.run());
+        let running = Running { service: service.clone(), changed, available, task };
+        self.running.insert(service.name.clone(), running);
+    }
+
+    /// Has those look again whose server may be somewhere else now.
+    fn wake(&self, batch: &Batch, scope: &Scope, concerns: impl Fn(&Backend, &str, &str) -> bool) {
+        let length = scope.range().start.len();
+        for event in batch.iter() {
+            let key = std::str::from_utf8(&event.key()[length..]).unwrap_or_default();
+            let Some((namespace, name)) = key.split_once('/') else { continue };
+            for running in self.running.values() {
+                let Some(backend) = &running.service.backend else { continue };
+                if concerns(backend, namespace, name) {
+                    self.tools.remotes.forget(backend);
+                    running.changed.send_modify(|count| *count += 1);
+                }
+            }
+        }
+    }
+
+    fn ended(ended: Result<(), tokio::task::JoinError>) {
+        if let Err(error) = ended
+            && !error.is_cancelled()
+        {
+            tracing::error!(%error, "The work on an APIService did not end well.");
+        }
+    }
+}
+
+impl Running {
+    /// Whether it looks after an APIService as it is specified now.
+    fn keeps(&self, service: &ApiService) -> bool {
+        self.service.backend == service.backend
+            && self.service.version == service.version
+            && self.service.uid == service.uid
+    }
+
+    fn tell(&self, is_available: bool) {
+        self.available.send_if_modified(|known| std::mem::replace(known, is_available) != is_available);
+    }
+}

@@ -1,0 +1,155 @@
+//! What other servers have said about themselves, put together.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use concord_endpoints::{Extension, Extensions};
+use concord_openapi::{ExtensionDocument, ExtensionDocuments};
+use parking_lot::Mutex;
+
+use crate::{
+    service::{ApiService, Backend},
+    view::{ApiServices, Registered},
+};
+
+/// Everything that was learned of other servers. What is no longer registered is not shown, whatever was learned of it.
+pub(crate) struct Catalogue {
+    services: ApiServices,
+    /// By the names of APIServices.
+    learned: Mutex<BTreeMap<String, Learned>>,
+    /// Another one whenever something is learned.
+    generation: AtomicU64,
+    composed: ArcSwap<Composed>,
+}
+
+/// What was learned of one server about one version.
+struct Learned {
+    /// From whom.
+    from: (String, String, u16),
+    /// Its resources, and whether it said so when it was last asked.
+    resources: Option<(Bytes, bool)>,
+    /// The last document that could be used.
+    document: Option<Arc<ExtensionDocument>>,
+}
+
+/// What is shown of it.
+#[derive(Default)]
+pub(crate) struct Composed {
+    registered: Arc<Registered>,
+    generation: u64,
+    pub(crate) extensions: Arc<Extensions>,
+    pub(crate) documents: Arc<ExtensionDocuments>,
+}
+
+impl Catalogue {
+    pub(crate) fn new(services: ApiServices) -> Self {
+        Self {
+            services,
+            learned: Mutex::default(),
+            generation: AtomicU64::new(0),
+            composed: ArcSwap::default(),
+        }
+    }
+
+    /// Takes note of the resources that a server has, or with `None` that it did not say so when it was asked.
+    pub(crate) fn learn_resources(&self, service: &ApiService, resources: Option<Bytes>) {
+        self.learn(service, |learned| {
+            let before = learned.resources.clone();
+            match resources {
+                Some(resources) => learned.resources = Some((resources, true)),
+                None => {
+                    if let Some((_, is_fresh)) = &mut learned.resources {
+                        *is_fresh = false;
+                    }
+                }
+            }
+            learned.resources != before
+        });
+    }
+
+    /// Takes note of a document.
+    pub(crate) fn learn_document(&self, service: &ApiService, document: ExtensionDocument) {
+        self.learn(service, |learned| {
+            if learned.document.as_deref() == Some(&document) {
+                return false;
+            }
+            learned.document = Some(Arc::new(document));
+            true
+        });
+    }
+
+    fn learn(&self, service: &ApiService, change: impl FnOnce(&mut Learned) -> bool) {
+        let Some(from) = service.backend.as_ref().map(place) else { return };
+        let mut all = self.learned.lock();
+        let nothing = || Learned { from: from.clone(), resources: None, document: None };
+        let learned = all.entry(service.name.clone()).or_insert_with(nothing);
+        if learned.from != from {
+            *learned = nothing();
+        }
+        if change(learned) {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Forgets what was learned about APIServices that are gone.
+    pub(crate) fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        self.learned.lock().retain(|name, _| is_there(name));
+    }
+
+    /// What is shown now.
+    pub(crate) fn composed(&self) -> Arc<Composed> {
+        let registered = self.services.registered();
+        let generation = self.generation.load(Ordering::Acquire);
+        let before = self.composed.load_full();
+        if Arc::ptr_eq(&before.registered, &registered) && before.generation == generation {
+            return before;
+        }
+        // Whoever is here at the same time makes the same; one of the two is kept.
+        let composed = Arc::new(self.compose(registered, generation, &before));
+        self.composed.store(composed.clone());
+        composed
+    }
+
+    /// What did not change is taken from before: documents are kept with it.
+    fn compose(&self, registered: Arc<Registered>, generation: u64, before: &Composed) -> Composed {
+        let learned = self.learned.lock();
+        let of = |service: &ApiService| {
+            let from = service.backend.as_ref().map(place);
+            learned.get(&service.name).filter(|learned| Some(&learned.from) == from.as_ref())
+        };
+        let extension = |service: &Arc<ApiService>| {
+            let known = of(service).and_then(|learned| learned.resources.clone());
+            let (resources, is_fresh) = known.unwrap_or((Bytes::from_static(b"[]"), false));
+            Extension {
+                version: service.version.clone(),
+                priority: service.priority,
+                resources,
+                is_fresh: is_fresh && service.is_available,
+            }
+        };
+        let extensions = Extensions::new(
+            registered.remote().map(extension),
+            registered.own.iter().map(|(version, priority)| (version.clone(), *priority)),
+        );
+        let document =
+            |service: &Arc<ApiService>| Some((service.version.clone(), of(service)?.document.clone()?));
+        let documents: ExtensionDocuments = registered.remote().filter_map(document).collect();
+        let extensions =
+            if extensions == *before.extensions { before.extensions.clone() } else { Arc::new(extensions) };
+        let documents =
+            if documents == *before.documents { before.documents.clone() } else { Arc::new(documents) };
+        Composed { registered, generation, extensions, documents }
+    }
+}
+
+/// What tells servers apart. Whom to believe that it is that server does not.
+fn place(backend: &Backend) -> (String, String, u16) {
+    (backend.namespace.clone(), backend.name.clone(), backend.port)
+}

@@ -1,0 +1,75 @@
+//! Requests for what other servers serve.
+
+use std::sync::Arc;
+
+use concord_endpoints::{ApiSet, Origin};
+use concord_server::{Request, RequestContext as _, Response, Served, text};
+use http::{StatusCode, header::LOCATION};
+
+use crate::{
+    remote::{Remotes, go_reason},
+    service::ApiService,
+    view::ApiServices,
+};
+
+/// Sends requests on.
+pub(crate) struct Proxy {
+    pub(crate) services: ApiServices,
+    pub(crate) remotes: Arc<Remotes>,
+    /// Whether a server may send clients elsewhere.
+    pub(crate) allows_redirects: bool,
+}
+
+impl Proxy {
+    /// Who else serves a path. What is built into this server is nobody else's.
+    pub(crate) fn find(&self, path: &str, set: &ApiSet) -> Option<Arc<ApiService>> {
+        let mut parts = path.strip_prefix("/apis/")?.splitn(3, '/');
+        let (group, version) = (parts.next()?, parts.next()?);
+        let found = self.services.registered().find(group, version)?.clone();
+        let own = set.group(group).filter(|group| group.origin() == Origin::BuiltIn);
+        own.is_none_or(|own| own.version(version).is_none()).then_some(found)
+    }
+
+    /// The answer of the server that serves it. The texts of failures are upstream's.
+    pub(crate) async fn handle(&self, service: &ApiService, request: Request) -> Response {
+        let mut response = self.answer(service, request).await;
+        response.extensions_mut().insert(Served);
+        response
+    }
+
+    async fn answer(&self, service: &ApiService, request: Request) -> Response {
+        let unavailable = || refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
+        let Some(backend) = service.backend.as_ref().filter(|_| service.is_available) else {
+            return unavailable();
+        };
+        let remote = match self.remotes.get(backend) {
+            Ok(remote) => remote,
+            Err(error) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+        };
+        if let Err(error) = remote.locate() {
+            tracing::debug!(error, service = service.name, "An APIService cannot be found.");
+            return unavailable();
+        }
+        let user = request.user();
+        match remote.forward().forward(request, &user, &[]).await {
+            Ok(answer) if !self.allows_redirects && is_redirect(&answer) => {
+                let message = "the backend attempted to redirect this request, which is not permitted";
+                text(StatusCode::BAD_GATEWAY, message)
+            }
+            Ok(answer) => answer,
+            Err(failure) => {
+                let message = format!("error trying to reach service: {}", go_reason(&failure.error));
+                refusal(StatusCode::SERVICE_UNAVAILABLE, &message)
+            }
+        }
+    }
+}
+
+fn is_redirect(answer: &Response) -> bool {
+    answer.status().is_redirection() && answer.headers().contains_key(LOCATION)
+}
+
+/// As Go's function for plain errors: with a newline.
+fn refusal(status: StatusCode, message: &str) -> Response {
+    text(status, format!("{message}\n"))
+}
