@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::{ArgAction, Args};
 use concord_apiextensions::Progress;
 use concord_controllers::Controllers;
+use concord_election::Leadership;
 use concord_endpoints::Follower as _;
 use concord_garbagecollector::{GarbageCollector, GraphState, GraphView};
 use concord_registry::{Registry, Resources};
@@ -44,17 +45,20 @@ impl Garbage {
         Self(Some(state))
     }
 
-    /// Runs the collector with the other controllers. `definitions` says how far what is defined is served.
+    /// Runs the collector with the other controllers, while this server leads. `definitions` says how far what is defined is served.
     pub(crate) async fn start(
         self,
         registry: &Arc<Registry>,
         resources: Arc<dyn Resources>,
         definitions: Arc<Progress>,
         controllers: &Controllers,
+        leadership: Leadership,
     ) {
         let Self(Some(state)) = self else { return };
         let is_current = move || definitions.is_current();
         let collector = Arc::new(GarbageCollector::new(registry.clone(), resources, state, is_current));
-        controllers.run_also(|cancel| collector.run(cancel)).await;
+        let collect =
+            |cancel| async move { leadership.lead(&cancel, |end| collector.clone().run(end)).await };
+        controllers.run_also(collect).await;
     }
 }

@@ -35,6 +35,7 @@ use crate::{
     authentication::{Authorities, Clients},
     cli::{SecureServingOptions, ServeOptions},
     compose::{Ground, Parts},
+    election,
     emulation::Emulation,
     encryption::AtRest,
     engine::{Engine, key_prefix},
@@ -134,7 +135,8 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let server = config.complete()?.listen().await?;
     let port = server.local_addr().port();
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
-    garbage.start(&parts.registry, parts.apis.clone(), served, &controllers).await;
+    let leadership = election::stand(&parts, &controllers, engine.is_shared()).await;
+    garbage.start(&parts.registry, parts.apis.clone(), served, &controllers, leadership).await;
     let _reloading = reloader.start();
     let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;

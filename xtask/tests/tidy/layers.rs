@@ -50,6 +50,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-apis",
             "concord-builtins",
             "concord-controllers",
+            "concord-election",
             "concord-fleet",
             "concord-flowcontrol",
             "concord-garbagecollector",
