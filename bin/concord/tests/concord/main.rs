@@ -8,6 +8,7 @@ mod custom_resources;
 mod discovery;
 mod encryption;
 mod fleet;
+mod garbage;
 mod guard;
 mod kube_rs;
 mod kubectl;

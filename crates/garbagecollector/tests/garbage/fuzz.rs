@@ -1,15 +1,13 @@
 //! Random graphs under random changes: nothing is ever deleted that has an owner left, and in the end everything is as a
 //! simple collector would have it that looks at everything again and again.
 
-mod world;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use concord_garbagecollector::{Change, Decision, Dependents, Graph, Key, Owner, Uid, decide};
 use concord_meta::options::PropagationPolicy;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use self::world::{FOREGROUND, HELD, Name, ORPHAN, Object, Reference, World, collect};
+use crate::world::{self, FOREGROUND, HELD, Name, ORPHAN, Object, Reference, World, collect};
 
 const NAMES: Name = 10;
 /// How many revisions a decision may be behind what it is carried out on.

@@ -1,0 +1,7 @@
+//! The garbage collector: as pure functions on a model, and on a real store.
+
+mod collector;
+mod fuzz;
+mod random;
+mod support;
+mod world;
