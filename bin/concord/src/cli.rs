@@ -9,7 +9,7 @@ use crate::{
     access::AuthorizationOptions, aggregation::AggregationOptions, audit::AuditOptions,
     authentication::AuthenticationOptions, duration, encryption::EncryptionOptions, fleet::FleetOptions,
     garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
-    service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
+    plugins::PluginOptions, service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -67,6 +67,8 @@ pub(crate) struct ServeOptions {
     pub(crate) webhooks: WebhookOptions,
     #[command(flatten)]
     pub(crate) aggregation: AggregationOptions,
+    #[command(flatten)]
+    pub(crate) plugins: PluginOptions,
     #[command(flatten)]
     pub(crate) requests: RequestOptions,
     #[command(flatten)]

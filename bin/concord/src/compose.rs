@@ -141,6 +141,8 @@ impl Parts {
             Arc::new(asked.validating_policies()),
             Arc::new(asked.validating_webhooks()),
         ];
+        let owner_references = options.plugins.owner_references(authorizer)?;
+        admission.extend(owner_references.clone().map(|plugin| plugin as Arc<dyn Admission>));
         admission.extend(others);
         let store = access.store(store, &replica, asked.prefixes());
         let registry = Registry::new(store, replica, admission);
@@ -161,6 +163,7 @@ impl Parts {
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
+        owner_references.into_iter().for_each(|plugin| plugin.connect(Arc::downgrade(&resources)));
         let release = emulation.release;
         let migrator = migration::migrator(
             &options.migration,

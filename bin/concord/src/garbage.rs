@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args};
-use concord_apiextensions::Progress;
 use concord_controllers::Controllers;
 use concord_election::Leadership;
-use concord_endpoints::Follower as _;
 use concord_garbagecollector::{GarbageCollector, GraphState, GraphView};
 use concord_registry::{Registry, Resources};
 use concord_replica::View;
@@ -45,18 +43,16 @@ impl Garbage {
         Self(Some(state))
     }
 
-    /// Runs the collector with the other controllers, while this server leads. `definitions` says how far what is defined is served.
+    /// Runs the collector with the other controllers, while this server leads.
     pub(crate) async fn start(
         self,
         registry: &Arc<Registry>,
         resources: Arc<dyn Resources>,
-        definitions: Arc<Progress>,
         controllers: &Controllers,
         leadership: Leadership,
     ) {
         let Self(Some(state)) = self else { return };
-        let is_current = move || definitions.is_current();
-        let collector = Arc::new(GarbageCollector::new(registry.clone(), resources, state, is_current));
+        let collector = Arc::new(GarbageCollector::new(registry.clone(), resources, state));
         let collect =
             |cancel| async move { leadership.lead(&cancel, |end| collector.clone().run(end)).await };
         controllers.run_also(collect).await;

@@ -22,6 +22,7 @@ mod kubeconfig;
 mod logging;
 mod migration;
 mod overload;
+mod plugins;
 mod progress;
 mod reload;
 mod serve;

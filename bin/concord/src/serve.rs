@@ -99,7 +99,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         store,
         keyring: at_rest.keyring(),
         replica: replica.clone(),
-        definitions: served.clone(),
+        definitions: served,
         configurations,
         fleet: fleet_state,
         aggregator,
@@ -136,7 +136,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let port = server.local_addr().port();
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
     let leadership = election::stand(&parts, &controllers, engine.is_shared()).await;
-    garbage.start(&parts.registry, parts.apis.clone(), served, &controllers, leadership).await;
+    garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
     let _reloading = reloader.start();
     let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;

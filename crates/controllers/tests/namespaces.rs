@@ -5,6 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use concord_registry::Part;
+use concord_store::{Store as _, Txn};
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Server, refused};
@@ -153,6 +154,44 @@ async fn finalizers_of_the_namespace_itself_are_respected() {
         .await
         .expect("let go");
     assert!(server.get("/namespaces//ns").await.is_none());
+    controllers.shutdown().await;
+}
+
+/// A server of another release may store what this one does not know: it is not this one's to delete, nor to forget.
+#[tokio::test]
+async fn what_another_server_serves_is_waited_for() {
+    let cluster = Cluster::new();
+    let server = cluster.server().await;
+    let controllers = server.start();
+    namespace(&server, "ns").await;
+    let put = async |key: &str, namespace: &str| {
+        let metadata = json!({"namespace": namespace});
+        let value = format!(r#"{{"kind":"New","apiVersion":"example.com/v1","metadata":{metadata}}}"#);
+        cluster.store.transact(Txn::new().put(key.to_owned(), value)).await.expect("stored");
+    };
+    let keys = ["/registry/example.com/news/ns/a", "/registry/olds/ns/b"];
+    for key in keys {
+        put(key, "ns").await;
+    }
+    // Others, in no namespace or in another one.
+    for (key, namespace) in [
+        ("/registry/example.com/ns/a", ""),
+        ("/registry/example.com/news/other/ns", "other"),
+        ("/registry/ns", ""),
+        ("/registry/olds/ns-b", ""),
+    ] {
+        put(key, namespace).await;
+    }
+    server.delete("/namespaces//ns").await.expect("begins to end");
+    let told = |namespace: Option<&Value>| {
+        let text = namespace.map(|namespace| condition(namespace, "NamespaceDeletionDiscoveryFailure")[2]);
+        text.is_some_and(|text| text.ends_with("example.com/v1: 2 resource instances are not served here"))
+    };
+    server.until("/namespaces//ns", told).await;
+    for key in keys {
+        cluster.store.transact(Txn::new().delete(key)).await.expect("deleted");
+    }
+    server.until("/namespaces//ns", |namespace| namespace.is_none()).await;
     controllers.shutdown().await;
 }
 

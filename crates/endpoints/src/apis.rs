@@ -163,6 +163,10 @@ impl Resources for Apis {
     fn all(&self) -> Vec<Arc<Resource>> {
         self.set.load().all()
     }
+
+    fn is_current(&self) -> bool {
+        self.settings.follower.as_ref().is_none_or(|follower| follower.is_current())
+    }
 }
 
 /// The answer to a request that is about nothing.

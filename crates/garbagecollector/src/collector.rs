@@ -62,15 +62,10 @@ struct StillSo {
 }
 
 impl GarbageCollector {
-    /// Works on the objects of these resources. `state` is of the view that the replica of the registry feeds, and
-    /// `is_current` says whether the resources are all that anybody can have read of: until then nothing is decided.
-    pub fn new(
-        registry: Arc<Registry>,
-        resources: Arc<dyn Resources>,
-        state: GraphState,
-        is_current: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Self {
-        Self { registry, kinds: Kinds::new(resources, is_current), state }
+    /// Works on the objects of these resources. `state` is of the view that the replica of the registry feeds. While there
+    /// are definitions that are not served yet nothing is decided, see [`Resources::is_current`].
+    pub fn new(registry: Arc<Registry>, resources: Arc<dyn Resources>, state: GraphState) -> Self {
+        Self { registry, kinds: Kinds::new(resources), state }
     }
 
     /// Goes on until it is cancelled. Whoever begins looks at everything once.

@@ -14,7 +14,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What is served here, by what references and keys say.
 pub(crate) struct Kinds {
     resources: Arc<dyn Resources>,
-    is_current: Box<dyn Fn() -> bool + Send + Sync>,
     known: RwLock<Known>,
 }
 
@@ -42,17 +41,13 @@ impl Known {
 }
 
 impl Kinds {
-    pub(crate) fn new(
-        resources: Arc<dyn Resources>,
-        is_current: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Self {
-        Self { resources, is_current: Box::new(is_current), known: RwLock::default() }
+    pub(crate) fn new(resources: Arc<dyn Resources>) -> Self {
+        Self { resources, known: RwLock::default() }
     }
 
-    /// Whether what is served is not older than anything that can be read. Asked after a state was taken, the answer is
-    /// about that state.
+    /// Whether what is served is not older than the state that was taken before.
     pub(crate) fn is_current(&self) -> bool {
-        (self.is_current)()
+        self.resources.is_current()
     }
 
     /// The resource whose objects are of this kind, if they are stored.

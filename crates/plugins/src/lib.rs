@@ -1,6 +1,6 @@
 //! Admission of built-in kinds: what upstream's plugins of the same names do.
 //!
-//! Each type is one plugin, on by default in kube-apiserver. They see objects of other kinds as the replica has them
+//! Each type is one plugin, on by default in kube-apiserver unless it says otherwise. They see objects of other kinds as the replica has them
 //! ([`Objects`]), and never write any. In which order they come is said where the server is put together.
 //!
 //! Start with [`Objects`] and [`LimitRanger`].
@@ -10,6 +10,7 @@ mod classes;
 mod limits;
 mod nodes;
 mod objects;
+mod owner_references;
 mod priority;
 mod resize;
 mod runtime_class;
@@ -25,6 +26,7 @@ pub use classes::{DefaultIngressClass, DefaultStorageClass};
 pub use limits::LimitRanger;
 pub use nodes::TaintNodesByCondition;
 pub use objects::{NotServed, Objects};
+pub use owner_references::OwnerReferencesPermissionEnforcement;
 pub use priority::Priority;
 pub use resize::PersistentVolumeClaimResize;
 pub use runtime_class::RuntimeClass;

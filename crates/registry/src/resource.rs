@@ -87,6 +87,12 @@ pub trait Resources: Send + Sync + 'static {
 
     /// All of them, in the order of discovery.
     fn all(&self) -> Vec<Arc<Resource>>;
+
+    /// Whether these are all that anybody can have read of: what is defined in the log is served a moment later. Asked
+    /// after a state was taken, the answer is about that state.
+    fn is_current(&self) -> bool {
+        true
+    }
 }
 
 /// Finds what reads and writes objects of a kind in protobuf.

@@ -95,6 +95,11 @@ impl Cleanup {
         let after = consistent(&self.controller.registry).await?;
         let Some((item, namespace)) = self.namespace(&after) else { return Ok(Pass::Done) };
         let left = self.content(&after);
+        if !self.controller.resources.is_current() {
+            // A kind was defined that there may be objects of, which are not seen yet.
+            tokio::time::sleep(SETTLE).await;
+            return Ok(Pass::Again);
+        }
         let totals = left.totals();
         let item = self.tell(item, namespace, &totals, &failures).await?;
         if left.is_empty() {
@@ -111,7 +116,8 @@ impl Cleanup {
     }
 
     fn content(&self, snapshot: &Snapshot) -> Content {
-        Content::of(self.controller.resources.as_ref(), snapshot, &self.name)
+        let NamespaceController { resources, root, .. } = self.controller.as_ref();
+        Content::of(resources.as_ref(), snapshot, root, &self.name)
     }
 
     /// The namespace, while it waits for this controller.
@@ -203,9 +209,10 @@ impl Cleanup {
 
     /// Everything that can change what is to be done next.
     fn wait(&self, state: &Snapshot, left: &Content) -> Pass {
-        let storages = left.0.iter().filter_map(|kind| kind.resource.storage());
+        let storages = left.kinds.iter().filter_map(|kind| kind.resource.storage());
         let mut scopes: Vec<Scope> =
             storages.map(|storage| Scope::prefix(storage.key_prefix(Some(&self.name)))).collect();
+        scopes.extend(left.strangers.places.iter().cloned().map(Scope::prefix));
         scopes.push(Scope::key(self.controller.key(&self.name)));
         let replica = self.controller.registry.replica();
         let changes: Result<Vec<Subscription>, _> =

@@ -13,12 +13,8 @@ type Condition = (&'static str, bool, &'static str, String);
 /// The conditions that follow from what is left and from what could not be deleted, by resource.
 fn wanted(left: &Totals, failures: &BTreeMap<String, String>) -> [Condition; 5] {
     [
-        // What is served is known here without asking and needs no parsing, so the first two never hold.
-        fine(
-            "NamespaceDeletionDiscoveryFailure",
-            "ResourcesDiscovered",
-            "All resources successfully discovered",
-        ),
+        strangers(&left.strangers),
+        // What is served is known here without asking and needs no parsing, so this one never holds.
         fine(
             "NamespaceDeletionGroupVersionParsingFailure",
             "ParsedGroupVersions",
@@ -32,6 +28,22 @@ fn wanted(left: &Totals, failures: &BTreeMap<String, String>) -> [Condition; 5] 
 
 fn fine(name: &'static str, reason: &'static str, message: &str) -> Condition {
     (name, false, reason, message.to_owned())
+}
+
+/// What is not served here is what upstream could not find out about.
+fn strangers(objects: &BTreeMap<String, usize>) -> Condition {
+    let name = "NamespaceDeletionDiscoveryFailure";
+    if objects.is_empty() {
+        return fine(name, "ResourcesDiscovered", "All resources successfully discovered");
+    }
+    let told = |(version, count)| format!("{version}: {count} resource instances are not served here");
+    let told: Vec<String> = objects.iter().map(told).collect();
+    let message = format!(
+        "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
+        told.len(),
+        told.join(", ")
+    );
+    (name, true, "DiscoveryFailed", message)
 }
 
 fn failed(failures: &BTreeMap<String, String>) -> Condition {
@@ -154,10 +166,20 @@ mod tests {
         let left = Totals {
             objects: BTreeMap::from([("pods.".to_owned(), 2), ("deployments.apps".to_owned(), 1)]),
             finalizers: BTreeMap::from([("example.com/hold".to_owned(), 3)]),
+            strangers: BTreeMap::from([("example.com/v1".to_owned(), 4)]),
         };
         let failures =
             BTreeMap::from([("pods.".to_owned(), "no".to_owned()), ("a.b".to_owned(), "oh".to_owned())]);
         assert!(update(&mut conditions, &left, &failures, LATE));
+        assert_eq!(
+            texts(&conditions)[0],
+            [
+                "True",
+                "DiscoveryFailed",
+                "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: \
+                 example.com/v1: 4 resource instances are not served here"
+            ]
+        );
         assert_eq!(
             texts(&conditions)[2..],
             [
@@ -174,7 +196,7 @@ mod tests {
                 ],
             ]
         );
-        assert_eq!(conditions[0]["lastTransitionTime"], "1970-01-01T00:00:00Z");
+        assert_eq!(conditions[1]["lastTransitionTime"], "1970-01-01T00:00:00Z");
         assert_eq!(conditions[3]["lastTransitionTime"], "1970-01-01T00:01:00Z");
         let fewer = Totals { objects: BTreeMap::from([("pods.".to_owned(), 1)]), ..Totals::default() };
         assert!(update(&mut conditions, &fewer, &BTreeMap::new(), Time { unix: 120 }));

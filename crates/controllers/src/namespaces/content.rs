@@ -1,12 +1,20 @@
 use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use concord_registry::{Item, Object, Resource, Resources, Verb, metadata};
 use concord_replica::{Entry, Snapshot};
 use concord_store::KeyRange;
 
-/// What is in a namespace, by resource. Resources of which there is nothing are not there.
+use super::strangers::Strangers;
+
+/// What is in a namespace.
 #[derive(Default)]
-pub(super) struct Content(pub(super) Vec<Kind>);
+pub(super) struct Content {
+    /// By resource. Those of which there is nothing are not there.
+    pub(super) kinds: Vec<Kind>,
+    /// What is not served here.
+    pub(super) strangers: Strangers,
+}
 
 /// The objects of one resource.
 pub(super) struct Kind {
@@ -21,11 +29,13 @@ pub(super) struct Totals {
     pub(super) objects: BTreeMap<String, usize>,
     /// How many objects each finalizer is on.
     pub(super) finalizers: BTreeMap<String, usize>,
+    /// How many objects there are that are not served here, by the version they are stored in.
+    pub(super) strangers: BTreeMap<String, usize>,
 }
 
 impl Content {
     /// What is in a namespace at some moment, Pods first.
-    pub(super) fn of(resources: &dyn Resources, snapshot: &Snapshot, namespace: &str) -> Self {
+    pub(super) fn of(resources: &dyn Resources, snapshot: &Snapshot, root: &Bytes, namespace: &str) -> Self {
         let kinds = deletable(resources).into_iter().filter_map(|resource| {
             let range = KeyRange::prefix(resource.storage()?.key_prefix(Some(namespace)));
             let entries: Vec<Entry> = snapshot.scan(&range).cloned().collect();
@@ -33,25 +43,25 @@ impl Content {
         });
         let mut kinds: Vec<Kind> = kinds.collect();
         kinds.sort_by_key(|kind| !kind.is_pods());
-        Self(kinds)
+        Self { kinds, strangers: Strangers::find(resources, snapshot, root, namespace) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kinds.is_empty() && self.strangers.is_empty()
     }
 
     /// What is to be deleted now: while there are Pods nothing else, so that nothing they use is taken from under them.
     pub(super) fn stage(&self) -> &[Kind] {
-        match self.0.first() {
-            Some(first) if first.is_pods() => &self.0[..1],
-            _ => &self.0,
+        match self.kinds.first() {
+            Some(first) if first.is_pods() => &self.kinds[..1],
+            _ => &self.kinds,
         }
     }
 
     /// How much is left, and what holds it.
     pub(super) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for kind in &self.0 {
+        let mut totals = Totals { strangers: self.strangers.objects.clone(), ..Totals::default() };
+        for kind in &self.kinds {
             totals.objects.insert(kind.name(), kind.entries.len());
             for object in kind.objects() {
                 for finalizer in metadata(&object).finalizers() {

@@ -3,9 +3,11 @@
 mod cleanup;
 mod conditions;
 mod content;
+mod strangers;
 
 use std::{collections::HashMap, sync::Arc};
 
+use bytes::Bytes;
 use concord_registry::{Object, ObjectName, Registry, Resource, Resources, Storage, metadata};
 use concord_replica::{Closed, Entry, Error as ReplicaError, Scope, Snapshot, Subscription};
 use serde_json::Value;
@@ -30,6 +32,8 @@ pub(crate) struct NamespaceController {
     resources: Arc<dyn Resources>,
     namespaces: Arc<Resource>,
     storage: Arc<Storage>,
+    /// What all keys begin with.
+    root: Bytes,
     passes: Arc<Semaphore>,
 }
 
@@ -44,7 +48,10 @@ impl NamespaceController {
     pub(crate) fn new(registry: Arc<Registry>, resources: Arc<dyn Resources>) -> Result<Self, Error> {
         let namespaces = required(resources.as_ref(), "", "v1", "namespaces")?;
         let storage = namespaces.storage().cloned().expect("a required resource is stored");
-        Ok(Self { registry, resources, namespaces, storage, passes: Arc::new(Semaphore::new(AT_ONCE)) })
+        let root = storage.prefix.strip_suffix(b"namespaces/").unwrap_or(&storage.prefix);
+        let root = storage.prefix.slice_ref(root);
+        let passes = Arc::new(Semaphore::new(AT_ONCE));
+        Ok(Self { registry, resources, namespaces, storage, root, passes })
     }
 
     /// Goes on until it is cancelled or the replica ends.
@@ -123,7 +130,7 @@ impl NamespaceController {
         }
     }
 
-    fn key(&self, name: &str) -> bytes::Bytes {
+    fn key(&self, name: &str) -> Bytes {
         self.storage.key(ObjectName { namespace: "", name })
     }
 

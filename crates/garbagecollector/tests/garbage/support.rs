@@ -135,7 +135,7 @@ impl Server {
     pub(crate) fn start(&self) -> Running {
         let cancel = CancellationToken::new();
         let (registry, state) = (self.registry.clone(), self.state.clone());
-        let collector = Arc::new(GarbageCollector::new(registry, self.kinds.clone(), state, || true));
+        let collector = Arc::new(GarbageCollector::new(registry, self.kinds.clone(), state));
         let task = tokio::spawn(collector.run(cancel.clone()));
         Running { cancel, task }
     }
