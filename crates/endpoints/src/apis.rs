@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use async_trait::async_trait;
+use bytes::Bytes;
 use concord_codec::Warnings;
 use concord_meta::{GroupResource, GroupVersion, Status};
 use concord_registry::{Registry, Resource, Resources};
@@ -33,6 +34,27 @@ pub struct Settings {
     pub follower: Option<Arc<dyn Follower>>,
     /// What other servers serve, which discovery shows, too.
     pub extensions: Option<Arc<ExtensionSource>>,
+    /// Who knows what other servers of the fleet serve.
+    pub peers: Option<Arc<dyn PeerDiscovery>>,
+}
+
+/// Knows what all servers of a fleet serve together.
+pub trait PeerDiscovery: Send + Sync {
+    /// The aggregated document of all servers about all groups but core, made from this server's, which has this tag.
+    /// `None` if there is nobody else.
+    fn merged(&self, local: &Bytes, etag: &str) -> Option<Arc<MergedDiscovery>>;
+
+    /// Somebody asked for what this server serves alone.
+    fn local_was_asked(&self);
+}
+
+/// An aggregated document about all servers of a fleet.
+#[derive(Debug, Clone)]
+pub struct MergedDiscovery {
+    /// In version v2, with a newline at its end.
+    pub document: Bytes,
+    /// With its quotes.
+    pub etag: String,
 }
 
 /// Replaces the set of an [`Apis`] a moment after a change that it follows can be read. Requests wait for that moment:

@@ -29,6 +29,6 @@ mod transform;
 mod verbs;
 mod watch;
 
-pub use apis::{Apis, Follower, Settings};
+pub use apis::{Apis, Follower, MergedDiscovery, PeerDiscovery, Settings};
 pub use extensions::{Extension, ExtensionSource, Extensions, Priority};
 pub use set::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};

@@ -177,6 +177,16 @@ impl Fleet {
         &self.identity.id
     }
 
+    /// What has to hold for this process to speak for its ID: that it still has its lease. `None` while it has none.
+    pub fn held(&self) -> Option<Compare> {
+        match self.gate.fence(&self.shared.known())? {
+            concord_storageversion::Fence::Held { since, .. } => {
+                Some(Compare::create_revision(lease_key(&self.leases, &self.identity.id), since))
+            }
+            concord_storageversion::Fence::Acquiring { .. } => None,
+        }
+    }
+
     /// What every write of this server has to pass.
     pub fn gate(&self) -> Arc<dyn Gate> {
         self.gate.clone()
@@ -262,10 +272,8 @@ impl Fleet {
     /// Gives back the identity lease. Nothing that this process still has on its way can be committed afterwards, so it
     /// has to be the last thing it does.
     pub async fn leave(&self, registry: &Registry) {
-        let fence = self.gate.fence(&self.shared.known());
-        let Some(concord_storageversion::Fence::Held { since, .. }) = fence else { return };
-        let key = lease_key(&self.leases, &self.identity.id);
-        let txn = Txn::new().compare(Compare::create_revision(key.clone(), since)).delete(key);
+        let Some(held) = self.held() else { return };
+        let txn = Txn::new().compare(held).delete(lease_key(&self.leases, &self.identity.id));
         let left = tokio::time::timeout(LEAVING, registry.store().transact(txn)).await;
         let left =
             left.unwrap_or_else(|_| Err(concord_store::Error::unavailable("it did not answer in time")));

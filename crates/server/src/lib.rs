@@ -40,8 +40,9 @@ mod version;
 pub use answer::{Accept, respond_status};
 pub use audit::{AuditHandle, AuditSink, Auditing};
 pub use authentication::{
-    Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError, RequestHeader,
-    RequestHeaderError, RequestHeaderNames, TokenAuthenticator, TokenFile, TokenFileError, Unauthenticated,
+    Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError, FrontProxied,
+    RequestHeader, RequestHeaderError, RequestHeaderNames, TokenAuthenticator, TokenFile, TokenFileError,
+    Unauthenticated,
 };
 pub use authorization::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Basics, Decision, NonResourceRule, PrivilegedGroups,
@@ -55,7 +56,7 @@ pub use filters::{AllowedOrigins, StorageVersions, not_registered};
 pub use flow_control::{Admission, FlowControl, Seat};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
-pub use metrics::{FlowMetrics, Metrics, Served, StorageLatency, WatchEvents};
+pub use metrics::{FlowMetrics, Metrics, PeerMetrics, Served, StorageLatency, WatchEvents};
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
 pub use server::{Drained, Server};

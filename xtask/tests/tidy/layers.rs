@@ -55,6 +55,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-flowcontrol",
             "concord-garbagecollector",
             "concord-migrator",
+            "concord-peerproxy",
             "concord-plugins",
             "concord-rbac",
             "concord-serviceaccounts",

@@ -8,6 +8,8 @@ mod aggregated;
 mod legacy;
 mod shown;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use concord_codec::{JSON_AND_YAML, MediaType, negotiate};
 use concord_meta::Status;
@@ -17,7 +19,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 pub(crate) use shown::Shown;
 
 use crate::{
-    apis::Settings,
+    apis::{MergedDiscovery, Settings},
     form::{Form, check_accept},
     set::{ApiSet, Origin},
 };
@@ -113,7 +115,7 @@ fn find(
     }
     if let (Page::Core | Page::Groups, Some(choice)) = (page, aggregated_choice(accept)) {
         let is_core = matches!(page, Page::Core);
-        return aggregated_answer(shown, is_core, &choice, request).map(Some);
+        return aggregated_answer(shown, settings, is_core, &choice, request).map(Some);
     }
     let form = Form::plain(accept)?;
     let document = document?;
@@ -124,6 +126,8 @@ fn find(
 /// The aggregated form that is asked for.
 struct Choice {
     generation: Generation,
+    /// Whether what this server serves alone is asked for: upstream's word for it, or that of KEP-4020.
+    is_local: bool,
     form: Form,
 }
 
@@ -135,23 +139,29 @@ fn aggregated_choice(accept: &Accept) -> Option<Choice> {
     let choice = choice.ok()?;
     let generation = Generation::of(choice.convert.as_ref()?)?;
     let form = Form { media_type: choice.media_type, ..Form::json(choice.pretty || accept.pretty()) };
-    Some(Choice { generation, form })
+    let is_local = matches!(choice.profile.as_str(), "nopeer" | "local");
+    Some(Choice { generation, is_local, form })
 }
 
 fn aggregated_answer(
     shown: &Shown,
+    settings: &Settings,
     core: bool,
     choice: &Choice,
     request: &Request,
 ) -> Result<Response, Status> {
     let documents = aggregated::document(shown, core)?;
+    let merged = merged(settings, documents, core, choice);
+    let (document, etag) = match &merged {
+        Some(merged) => (&merged.document, &merged.etag),
+        None => (documents.bytes(choice.generation), &documents.etag),
+    };
     let known = request.headers().get(header::IF_NONE_MATCH);
-    let mut response = if known.is_some_and(|known| *known == *documents.etag) {
+    let mut response = if known.is_some_and(|known| *known == **etag) {
         let mut unchanged = Response::new(full(Bytes::new()));
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else {
-        let document = documents.bytes(choice.generation);
         let body = match choice.form.is_compact_json() {
             true => document.clone(),
             false => choice.form.present(document.to_vec())?,
@@ -162,9 +172,27 @@ fn aggregated_answer(
         response
     };
     let headers = response.headers_mut();
-    let etag = HeaderValue::from_str(&documents.etag).map_err(Status::internal_error)?;
+    let etag = HeaderValue::from_str(etag).map_err(Status::internal_error)?;
     headers.insert(header::ETAG, etag);
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
     Ok(response)
+}
+
+/// What all servers serve, if that is asked for and there are others. As upstream has it, the core group is each server's own.
+fn merged(
+    settings: &Settings,
+    local: &aggregated::Aggregated,
+    core: bool,
+    choice: &Choice,
+) -> Option<Arc<MergedDiscovery>> {
+    let peers = settings.peers.as_ref()?;
+    if choice.is_local {
+        peers.local_was_asked();
+        return None;
+    }
+    if core || choice.generation != Generation::V2 {
+        return None;
+    }
+    peers.merged(local.bytes(Generation::V2), &local.etag)
 }

@@ -21,8 +21,8 @@ use http::request::Parts;
 
 use crate::UserInfo;
 
+pub use request_header::{FrontProxied, RequestHeader, RequestHeaderError, RequestHeaderNames};
 pub(crate) use request_header::{IdentityHeaders, unescape_extra_key};
-pub use request_header::{RequestHeader, RequestHeaderError, RequestHeaderNames};
 pub use token_file::{TokenFile, TokenFileError};
 pub use union::Authentication;
 pub(crate) use x509::PeerCertificates;

@@ -36,6 +36,11 @@ pub enum RequestHeaderError {
     NoStandardUid,
 }
 
+/// Among the extensions of a request: it came over a connection of a proxy that may say whose requests it brings. What only
+/// such proxies may say in headers is to be believed only with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrontProxied;
+
 /// The names, ready for comparison.
 #[derive(Debug, Clone, Default)]
 struct Names {
@@ -136,7 +141,11 @@ impl Authenticator for RequestHeader {
             let complaint = format!("x509: subject with cn={proxy} is not in the allowed list");
             return Err(Unauthenticated(complaint));
         }
-        Ok(self.said(&request.headers).map(Arc::new))
+        let said = self.said(&request.headers).map(Arc::new);
+        if said.is_some() {
+            request.extensions.insert(FrontProxied);
+        }
+        Ok(said)
     }
 }
 

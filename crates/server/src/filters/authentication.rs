@@ -4,7 +4,7 @@ use concord_meta::Status;
 use http::header::AUTHORIZATION;
 
 use crate::{
-    Accept, Auditing, Authenticator, RequestContext as _, Unauthenticated,
+    Accept, Auditing, Authenticator, FrontProxied, RequestContext as _, Unauthenticated,
     authentication::IdentityHeaders,
     http::{Filter, Request, Response},
     metrics::Metrics,
@@ -34,7 +34,7 @@ impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
             Ok(Some(user)) => {
                 // Opening streams costs an unknown client nothing, so it must not go on doing it over one
                 // connection. Upstream's feature gate UnauthenticatedHTTP2DOSMitigation, which is on.
-                if http2 && user.is_anonymous() {
+                if http2 && user.is_anonymous() && parts.extensions.get::<FrontProxied>().is_none() {
                     parts.connection().close();
                 }
                 parts.headers.remove(AUTHORIZATION);

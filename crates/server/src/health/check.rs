@@ -141,6 +141,16 @@ impl HealthChecks {
         self
     }
 
+    /// Whether `/readyz` would say that the server is ready.
+    pub async fn is_ready(&self) -> bool {
+        for check in &self.ready {
+            if check.check().await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
     pub(crate) fn endpoints(self) -> HealthEndpoints {
         HealthEndpoints::new(self.live, self.ready)
     }

@@ -9,6 +9,7 @@ mod encryption;
 mod flow_control;
 mod in_flight;
 mod migration;
+mod peers;
 mod process;
 mod requests;
 mod storage;
@@ -35,6 +36,7 @@ use flow_control::FlowControlMetrics;
 pub use flow_control::FlowMetrics;
 pub(crate) use in_flight::InFlight;
 use migration::MigrationMetrics;
+pub use peers::PeerMetrics;
 use process::Process;
 pub(crate) use requests::RequestLabels;
 use requests::Requests;
@@ -66,6 +68,7 @@ pub struct Metrics {
     encryption: EncryptionMetrics,
     flow_control: FlowControlMetrics,
     migration: MigrationMetrics,
+    peers: PeerMetrics,
     storage: Storage,
     process: Process,
     hooks: Mutex<Vec<ScrapeHook>>,
@@ -162,6 +165,7 @@ impl Metrics {
             encryption: EncryptionMetrics::new(of),
             flow_control: FlowControlMetrics::new(of),
             migration: MigrationMetrics::new(of),
+            peers: PeerMetrics::new(of),
             storage: Storage::new(of),
             process: Process::new(of),
             hooks: Mutex::default(),
@@ -267,6 +271,11 @@ impl Metrics {
         self.encryption.reloaded(server, status, at);
     }
 
+    /// Where to count what is sent to other servers of the fleet.
+    pub fn peers(&self) -> &PeerMetrics {
+        &self.peers
+    }
+
     pub(crate) fn audit(&self) -> &AuditMetrics {
         &self.audit
     }
@@ -343,6 +352,12 @@ mod tests {
         metrics.access().authentication(&Ok(None), time);
         metrics.access().authorization(&crate::Decision::Allow, time);
         metrics.access().impersonation(Some("impersonate:user-info"), time);
+        metrics.peers().rerouted(200, ["batch", "v1", "jobs"]);
+        metrics.peers().proxy_error("proxy_transport", ["", "v1", "pods"]);
+        metrics.peers().sync_error("fetch_discovery");
+        metrics.peers().merged(true);
+        metrics.peers().nopeer();
+        metrics.peers().set_peers([("fresh", 2)]);
         let running = metrics.read_only.begin();
         let text = scraped(&metrics).await;
         for expected in [
@@ -364,6 +379,13 @@ mod tests {
             "authorization_duration_seconds_count{result=\"allowed\"} 1\n",
             "apiserver_impersonation_attempts_total{decision=\"allowed\",mode=\"user-info\"} 1\n",
             "apiserver_tls_handshake_errors_total 0\n",
+            "apiserver_rerouted_request_total{code=\"200\",group=\"batch\",resource=\"jobs\",version=\"v1\"} 1\n",
+            "apiserver_peer_proxy_errors_total{group=\"\",resource=\"pods\",type=\"proxy_transport\",version=\"v1\"} 1\n",
+            "apiserver_peer_discovery_sync_errors_total{type=\"fetch_discovery\"} 1\n",
+            "aggregator_discovery_peer_aggregated_cache_hits_total 1\n",
+            "aggregator_discovery_peer_aggregated_cache_misses_total 0\n",
+            "aggregator_discovery_nopeer_requests_total 1\n",
+            "concord_peers{state=\"fresh\"} 2\n",
             "process_start_time_seconds ",
         ] {
             assert!(text.contains(expected), "{expected} is missing in\n{text}");

@@ -1,0 +1,216 @@
+//! Sends requests to whoever serves them.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use concord_meta::{GroupVersion, Status, StatusDetails};
+use concord_server::{
+    Accept, FrontProxied, Handler, Request, RequestContext as _, RequestInfo, Response, Served,
+    respond_status,
+};
+use rand::seq::SliceRandom as _;
+use tokio::time::timeout;
+
+use crate::{
+    answer,
+    decision::{Asked, Decision, Reason, decide},
+    document::{Has, Wanted},
+    here::Local,
+    peers::Peers,
+    routing::{RoutedPeer, Routing},
+    transport::{PROXIED, SendError},
+};
+
+/// What discovery speaks of; any other verb only asks whether the path exists.
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// After how long without an answer it is found out whether a peer is still there.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// Stands before what answers requests here: what only another server of the fleet serves goes there.
+pub struct PeerProxy {
+    inner: Arc<dyn Handler>,
+    local: Arc<dyn Local>,
+    peers: Arc<Peers>,
+}
+
+impl PeerProxy {
+    /// Sends to `peers` what `local` does not serve; everything else is answered by `inner`.
+    pub fn new(inner: Arc<dyn Handler>, local: Arc<dyn Local>, peers: Arc<Peers>) -> Self {
+        Self { inner, local, peers }
+    }
+
+    async fn resource(&self, info: &RequestInfo, is_proxied: bool, request: Request) -> Response {
+        let wanted = wanted(info);
+        let here = self.local.has(&wanted);
+        if here == Has::Everything {
+            return self.inner.handle(request).await;
+        }
+        let version = GroupVersion::new(wanted.group, wanted.version);
+        let is_local_business = self.peers.state().is_custom(&version);
+        let asked = Asked { wanted: Some(wanted), is_proxied, here, is_local_business };
+        let routing = self.peers.routing();
+        match decide(&asked, &routing) {
+            Decision::Local => self.inner.handle(request).await,
+            Decision::Forward(to) => self.forward(&routing, to, labels(&wanted), request).await,
+            Decision::Unavailable(reason) => {
+                if reason == Reason::NoAddress {
+                    self.peers.metrics().peers().proxy_error("endpoint_resolution", labels(&wanted));
+                }
+                tracing::info!(path = info.path, ?reason, "Nobody can answer a request now.");
+                respond_status(&unavailable(reason), &Accept::of(&request))
+            }
+        }
+    }
+
+    /// Sends a request to one of some peers, chosen at random; to the next one as long as nothing of it was sent.
+    async fn forward(
+        &self,
+        routing: &Routing,
+        mut to: Vec<usize>,
+        labels: [&str; 3],
+        mut request: Request,
+    ) -> Response {
+        to.shuffle(&mut rand::rng());
+        // Who did not answer when asked last is a last resort.
+        to.sort_by_key(|at| !routing.peers[*at].is_reachable);
+        let accept = Accept::of(&request);
+        for (tried, at) in to.into_iter().enumerate() {
+            if tried > 0 {
+                self.peers.metrics().peers().failover();
+            }
+            match self.send(&routing.peers[at], labels, request).await {
+                Ok(response) => return response,
+                Err(Some(back)) => request = *back,
+                Err(None) => return respond_status(&answer::failed(), &accept),
+            }
+        }
+        respond_status(&answer::failed(), &accept)
+    }
+
+    /// Sends a request to a peer. If nothing of it was sent, it comes back.
+    async fn send(
+        &self,
+        peer: &RoutedPeer,
+        labels: [&str; 3],
+        request: Request,
+    ) -> Result<Response, Option<Box<Request>>> {
+        let Some(address) = peer.address else { return Err(Some(Box::new(request))) };
+        let (accept, user) = (Accept::of(&request), request.user());
+        if let Some(audit) = request.audit() {
+            audit.annotate("apiserver.kubernetes.io/peer-proxied-to", &peer.id);
+        }
+        let metrics = self.peers.metrics().peers();
+        let sent = self.peers.transport().send(address, &user, request);
+        match self.watched(&peer.id, sent).await {
+            Ok(response) => {
+                metrics.rerouted(response.status().as_u16(), labels);
+                let mut response = answer::relayed(&peer.id, response, &accept).await;
+                response.extensions_mut().insert(Served);
+                Ok(response)
+            }
+            Err(error) => {
+                metrics.proxy_error("proxy_transport", labels);
+                self.peers.suspect(&peer.id);
+                tracing::warn!(id = peer.id, %address, %error, "A request could not be sent to a peer.");
+                match error {
+                    SendError::NotSent { request, .. } => Err(Some(request)),
+                    SendError::Broken(_) => Err(None),
+                }
+            }
+        }
+    }
+}
+
+impl PeerProxy {
+    /// Waits for the head of an answer. A peer that takes long may be cut off, which is to be found out for the next request.
+    async fn watched<T>(&self, id: &str, sent: impl Future<Output = T>) -> T {
+        let mut sent = std::pin::pin!(sent);
+        match timeout(SLOW, &mut sent).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                self.peers.suspect(id);
+                sent.await
+            }
+        }
+    }
+}
+
+/// What a request needs.
+fn wanted(info: &RequestInfo) -> Wanted<'_> {
+    let verb = VERBS.iter().find(|verb| **verb == info.verb).copied();
+    Wanted {
+        group: &info.api_group,
+        version: &info.api_version,
+        resource: &info.resource,
+        subresource: &info.subresource,
+        verb: verb.unwrap_or_default(),
+    }
+}
+
+fn labels<'a>(wanted: &Wanted<'a>) -> [&'a str; 3] {
+    [wanted.group, wanted.version, wanted.resource]
+}
+
+/// Takes the mark of forwarded requests away, and tells whether it was to be believed. Any value counts: whoever may set it
+/// sets it once.
+fn take_mark(request: &mut Request) -> bool {
+    let is_marked = request.headers_mut().remove(PROXIED).is_some();
+    is_marked && request.extensions().get::<FrontProxied>().is_some()
+}
+
+fn unavailable(reason: Reason) -> Status {
+    let text = match reason {
+        Reason::ProxiedAndUnknown => {
+            "the resource is not served by the apiserver that the request was proxied to"
+        }
+        Reason::NotSynced => "the apiserver has not asked its peers yet which resources they serve",
+        Reason::Unproved => {
+            "an apiserver that may serve the resource has not said yet which resources it serves"
+        }
+        Reason::NoAddress => "Error getting ip and port info of the remote server while proxying",
+    };
+    retriable(text)
+}
+
+/// 503, with the time after which clients try again by themselves.
+pub(crate) fn retriable(text: &str) -> Status {
+    let mut status = Status::service_unavailable(text);
+    status.details = Some(Box::new(StatusDetails { retry_after_seconds: 1, ..StatusDetails::default() }));
+    status
+}
+
+#[async_trait]
+impl Handler for PeerProxy {
+    async fn handle(&self, mut request: Request) -> Response {
+        let is_proxied = take_mark(&mut request);
+        let info = request.info();
+        if info.is_resource_request {
+            return self.resource(&info, is_proxied, request).await;
+        }
+        if !is_proxied && info.path.starts_with(crate::openapi::INDEX) {
+            return self.openapi(&info, request).await;
+        }
+        self.inner.handle(request).await
+    }
+}
+
+impl PeerProxy {
+    async fn openapi(&self, info: &RequestInfo, request: Request) -> Response {
+        let routing = self.peers.routing();
+        let is_elsewhere = |version: &GroupVersion| {
+            !self.local.has_version(version) && !self.peers.state().is_custom(version)
+        };
+        if info.path.trim_end_matches('/') == crate::openapi::INDEX {
+            let missing = crate::openapi::missing(&routing, is_elsewhere);
+            return crate::openapi::index(&*self.inner, &missing, request).await;
+        }
+        match crate::openapi::holder(&routing, &info.path, is_elsewhere) {
+            Some(at) => self.forward(&routing, vec![at], ["", "", ""], request).await,
+            None => self.inner.handle(request).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
