@@ -9,7 +9,8 @@ use crate::{
     access::AuthorizationOptions, aggregation::AggregationOptions, audit::AuditOptions,
     authentication::AuthenticationOptions, duration, encryption::EncryptionOptions, fleet::FleetOptions,
     garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
-    plugins::PluginOptions, service_accounts::ServiceAccountOptions, version, webhooks::WebhookOptions,
+    peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions, version,
+    webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -79,6 +80,8 @@ pub(crate) struct ServeOptions {
     pub(crate) garbage: GarbageCollectorOptions,
     #[command(flatten)]
     pub(crate) migration: MigrationOptions,
+    #[command(flatten)]
+    pub(crate) peers: PeerOptions,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
     /// A YAML file with flags by their names. What is typed counts more than what is in the file.

@@ -20,6 +20,7 @@ use concord_endpoints::{Apis, ExtensionSource, Follower};
 use concord_fleet::{Fleet, FleetState};
 use concord_migrator::Migrator;
 use concord_openapi::{Contents, OPENID, OpenApi};
+use concord_peerproxy::Peers;
 use concord_plugins::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
     DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, Objects, PersistentVolumeClaimResize,
@@ -40,6 +41,7 @@ use crate::{
     cli::{ApiOptions, ServeOptions},
     emulation::Emulation,
     fleet, migration,
+    peers::{self, Peering},
     reload::Reloader,
     service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
@@ -59,6 +61,8 @@ pub(crate) struct Ground {
     pub(crate) fleet: FleetState,
     /// What other servers serve.
     pub(crate) aggregator: Arc<Aggregator>,
+    /// How the other servers are reached, if they are.
+    pub(crate) peering: Option<Peering>,
 }
 
 /// What a server is made of besides its connections.
@@ -68,10 +72,11 @@ pub(crate) struct Parts {
     pub(crate) customs: Arc<CustomResources>,
     pub(crate) fleet: Option<Arc<Fleet>>,
     aggregator: Arc<Aggregator>,
+    peers: Option<Arc<Peers>>,
     release: Release,
     accounts: ServiceAccounts,
     range: IpRange,
-    advertise_address: IpAddr,
+    pub(crate) advertise_address: IpAddr,
     openid: Option<Arc<OpenId>>,
     migrator: Option<Migrator>,
 }
@@ -86,8 +91,16 @@ impl Parts {
         metrics: Arc<Metrics>,
         accounts: ServiceAccounts,
     ) -> anyhow::Result<Self> {
-        let Ground { store, keyring, replica, definitions, configurations, fleet: state, aggregator } =
-            ground;
+        let Ground {
+            store,
+            keyring,
+            replica,
+            definitions,
+            configurations,
+            fleet: state,
+            aggregator,
+            peering,
+        } = ground;
         let ApiOptions { service_cluster_ip_range, service_node_port_range, .. } = &options.apis;
         let range: IpRange = service_cluster_ip_range.parse().context("--service-cluster-ip-range")?;
         let ports: NodePortRange = service_node_port_range.parse().context("--service-node-port-range")?;
@@ -158,8 +171,14 @@ impl Parts {
         let follower: Option<Arc<dyn Follower>> = Some(definitions);
         let others = aggregator.clone();
         let extensions: Option<Arc<ExtensionSource>> = Some(Arc::new(move || others.extensions()));
-        let settings =
-            concord_endpoints::Settings { server_address, metrics: metrics.clone(), follower, extensions };
+        let peers = peering.zip(fleet.as_ref()).map(|(peering, fleet)| peering.peers(fleet, metrics.clone()));
+        let settings = concord_endpoints::Settings {
+            server_address,
+            metrics: metrics.clone(),
+            follower,
+            extensions,
+            peers: peers::discovery(peers.as_ref()),
+        };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
@@ -183,6 +202,7 @@ impl Parts {
             customs,
             fleet,
             aggregator,
+            peers,
             release,
             accounts,
             range,
@@ -199,7 +219,8 @@ impl Parts {
         let openapi = OpenApi::new(move || apis.set(), self.contents());
         let openapi = openapi.with_extensions(move || others.documents());
         let (apis, aggregator) = (self.apis.clone(), self.aggregator.clone());
-        Arc::new(Served { apis, aggregator, openapi, openid: self.openid.clone() })
+        let own = Arc::new(Served { apis, aggregator, openapi, openid: self.openid.clone() });
+        peers::before(own, &self.apis, self.peers.as_ref())
     }
 
     /// Has the keys of service accounts read again when their files change.
@@ -239,8 +260,12 @@ impl Parts {
 
     /// The checks, with those of this server's part in the fleet.
     pub(crate) fn health(&self, checks: HealthChecks) -> HealthChecks {
-        match &self.fleet {
+        let checks = match &self.fleet {
             Some(fleet) => fleet.health(checks),
+            None => checks,
+        };
+        match &self.peers {
+            Some(peers) => peers.health(checks),
             None => checks,
         }
     }
@@ -279,6 +304,9 @@ impl Parts {
         }
         if let Some(migrator) = self.migrator.clone() {
             controllers.run_also(|cancel| async move { migrator.run(cancel).await }).await;
+        }
+        if let Some(peers) = self.peers.clone() {
+            controllers.run_also(|cancel| peers.run(cancel)).await;
         }
         Ok(controllers)
     }

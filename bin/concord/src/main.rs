@@ -22,6 +22,7 @@ mod kubeconfig;
 mod logging;
 mod migration;
 mod overload;
+mod peers;
 mod plugins;
 mod progress;
 mod reload;

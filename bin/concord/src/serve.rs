@@ -41,6 +41,7 @@ use crate::{
     engine::{Engine, key_prefix},
     garbage::Garbage,
     host, kubeconfig, logging,
+    peers::{self, Peering},
     reload::Reloader,
     say,
     service_accounts::ServiceAccounts,
@@ -85,15 +86,17 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         views.push(Box::new(view));
         control
     });
-    let replica = Arc::new(Replica::start(store.clone(), concord_replica::Config::default(), views));
     let mut reloader = Reloader::default();
+    let identity = options.aggregation.identity(&options.authentication, front_proxy, &mut reloader)?;
+    let features = &emulation.features;
+    let peering = Peering::open(&options, features, identity.clone(), &mut views, &mut reloader)?;
+    let replica = Arc::new(Replica::start(store.clone(), concord_replica::Config::default(), views));
     let Clients { mut authentication, trust } =
         Clients::new(&options.authentication, authorities, &mut reloader)?;
     let tokens = authentication.tokens.clone();
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let identity = options.aggregation.identity(&options.authentication, front_proxy, &mut reloader)?;
     let aggregator = aggregation::aggregator(api_services, &options, identity, &replica);
     let ground = Ground {
         store,
@@ -103,9 +106,12 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         configurations,
         fleet: fleet_state,
         aggregator,
+        peering,
     };
     let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
     let audit_log = options.audit.open(&metrics)?;
+    let health = health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone());
+    let health = parts.health(health.with(access.check()));
     let config = Config {
         authentication,
         auditing: audit_log.as_ref().map(AuditLog::auditing),
@@ -122,10 +128,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
             delay: options.shutdown.shutdown_delay_duration,
             grace: options.shutdown.shutdown_grace_period,
         },
-        health: parts.health(
-            health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone())
-                .with(access.check()),
-        ),
+        health: health.clone(),
         storage_versions: parts.fleet.as_ref().and_then(|fleet| fleet.storage_versions()),
         ..Config::new(serving_identity, version::info(emulation.release))
     };
@@ -137,6 +140,10 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
     let leadership = election::stand(&parts, &controllers, engine.is_shared()).await;
     garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
+    let at = SocketAddr::new(parts.advertise_address, port);
+    let fleet = parts.fleet.as_ref().filter(|_| engine.is_shared());
+    let announcer =
+        peers::announce(fleet, engine.store(), &options, features, at, health, &controllers).await?;
     let _reloading = reloader.start();
     let roles = access.start(&parts.registry, &parts.apis, &controllers);
     let signals = Signals::install()?;
@@ -144,9 +151,18 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let url = format!("https://{}", dialable(server.local_addr()));
     Kubeconfig::new(&url, &admin).write(&kubeconfig)?;
     announce(&url, &engine, &data_dir, &kubeconfig)?;
-    run_until_signalled(server, signals, async {
+    let retire = async {
+        tokio::time::sleep(options.shutdown.shutdown_delay_duration).await;
+        if let Some(announcer) = &announcer {
+            announcer.retire().await;
+        }
+    };
+    run_until_signalled(server, signals, retire, async {
         roles.shutdown().await;
         controllers.shutdown().await;
+        if let Some(announcer) = &announcer {
+            announcer.leave().await;
+        }
         // Last of all that is written: afterwards nothing of this server can be.
         parts.leave().await;
         replica.shutdown().await;
@@ -158,8 +174,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     Ok(())
 }
 
-/// Runs `server`, then `close`. A second signal ends the process at once.
-async fn run_until_signalled(server: Server, mut signals: Signals, close: impl Future<Output = ()>) {
+/// Runs `server`, then `close`, and `retire` when it begins to end. A second signal ends the process at once.
+async fn run_until_signalled(
+    server: Server,
+    mut signals: Signals,
+    retire: impl Future<Output = ()>,
+    close: impl Future<Output = ()>,
+) {
     let stop = Notify::new();
     let mut work = pin!(async {
         let drained = server.run(stop.notified()).await;
@@ -176,7 +197,7 @@ async fn run_until_signalled(server: Server, mut signals: Signals, close: impl F
         }
     }
     tokio::select! {
-        () = work => tracing::info!("The server has ended."),
+        ((), ()) = async { tokio::join!(work, retire) } => tracing::info!("The server has ended."),
         name = signals.next() => {
             tracing::warn!(signal = name, "Ending at once.");
             process::exit(1);
@@ -211,6 +232,10 @@ fn open_pki(options: &SecureServingOptions, directory: &Path) -> anyhow::Result<
         return Ok(Pki { identity, admin, authorities, front_proxy });
     }
     let mut names = ServingNames::loopback().with_ip(options.bind_address);
+    // What peers and clients in a cluster call every server.
+    for name in ["kubernetes", "kubernetes.default", "kubernetes.default.svc"] {
+        names = names.with_dns(name);
+    }
     if let Some(name) = host::name() {
         names = names.with_dns(&name);
     }

@@ -8,12 +8,7 @@ use concord_forward::{Backend, Connector, Dial, Failure, TcpDial};
 use concord_server::{Request, Response, UserInfo};
 use http::{HeaderValue, uri::Authority};
 use parking_lot::Mutex;
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::aws_lc_rs::default_provider,
-    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
-    sign::{CertifiedKey, SingleCertAndKey},
-};
+use rustls::{ClientConfig, pki_types::ServerName};
 
 use crate::transport::{PROXIED, SendError, Transport};
 
@@ -29,23 +24,7 @@ const MAX_ADDRESSES: usize = 64;
 /// Makes what reaches an address: directly, unless told otherwise.
 pub type Egress = dyn Fn(SocketAddr) -> Arc<dyn Dial> + Send + Sync;
 
-/// Why there can be no transport.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TrustError {
-    /// There is no authority in the file.
-    #[error("data does not contain any valid RSA or ECDSA certificates")]
-    Empty,
-    /// An authority cannot be used.
-    #[error("a certificate cannot be used: {0}")]
-    Authority(String),
-    /// The TLS library refused.
-    #[error("the TLS configuration is not usable")]
-    Tls(#[from] rustls::Error),
-}
-
-/// Reaches servers by their addresses, believes those with a certificate of the peers' authority for
-/// `kubernetes.default.svc`, and shows them this server's certificate as a proxy.
+/// Reaches servers by their addresses. Each has to have a certificate for `kubernetes.default.svc`.
 pub struct PeerTransport {
     tls: ArcSwap<ClientConfig>,
     egress: Box<Egress>,
@@ -53,15 +32,10 @@ pub struct PeerTransport {
 }
 
 impl PeerTransport {
-    /// Believes servers of these authorities (PEM), and shows them this certificate.
-    ///
-    /// # Errors
-    ///
-    /// [`TrustError`].
-    pub fn new(authorities: &[u8], client: &CertifiedKey) -> Result<Self, TrustError> {
-        let tls = ArcSwap::from_pointee(config(authorities, client)?);
+    /// Shakes hands so: believes the authority of the peers, and shows this server's certificate as a proxy.
+    pub fn new(tls: ClientConfig) -> Self {
         let egress = Box::new(|address| -> Arc<dyn Dial> { Arc::new(TcpDial(address)) });
-        Ok(Self { tls, egress, backends: Mutex::default() })
+        Self { tls: ArcSwap::from_pointee(tls), egress, backends: Mutex::default() }
     }
 
     /// Reaches addresses through `egress`.
@@ -70,15 +44,10 @@ impl PeerTransport {
         Self { egress, ..self }
     }
 
-    /// Believes others and shows another certificate from now on. Requests under way stay on their connections.
-    ///
-    /// # Errors
-    ///
-    /// [`TrustError`]; nothing changes then.
-    pub fn replace(&self, authorities: &[u8], client: &CertifiedKey) -> Result<(), TrustError> {
-        self.tls.store(Arc::new(config(authorities, client)?));
+    /// Shakes hands so from now on. Requests under way stay on their connections.
+    pub fn replace(&self, tls: ClientConfig) {
+        self.tls.store(Arc::new(tls));
         self.backends.lock().clear();
-        Ok(())
     }
 
     fn backend(&self, address: SocketAddr) -> Arc<Backend> {
@@ -94,23 +63,6 @@ impl PeerTransport {
         };
         backends.entry(address).or_insert_with(made).clone()
     }
-}
-
-fn config(authorities: &[u8], client: &CertifiedKey) -> Result<ClientConfig, TrustError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authorities) {
-        let certificate = certificate.map_err(|error| TrustError::Authority(error.to_string()))?;
-        roots.add(certificate).map_err(|error| TrustError::Authority(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(TrustError::Empty);
-    }
-    let identity = Arc::new(SingleCertAndKey::from(client.clone()));
-    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_client_cert_resolver(identity);
-    Ok(config)
 }
 
 #[async_trait]

@@ -42,7 +42,7 @@ pub use document::{
     Document, DocumentError, Group, Has, Kind, MAX_DOCUMENT_BYTES, Metadata, Resource, Subresource, Version,
     Wanted, parse_groups,
 };
-pub use forwarding::{Egress, PeerTransport, TrustError};
+pub use forwarding::{Egress, PeerTransport};
 pub use here::Local;
 pub use merge::{Source, merge};
 pub use merged::FleetDiscovery;

@@ -8,6 +8,7 @@ use concord_server::{
     Accept, FrontProxied, Handler, Request, RequestContext as _, RequestInfo, Response, Served,
     respond_status,
 };
+use http::StatusCode;
 use rand::seq::SliceRandom as _;
 use tokio::time::timeout;
 
@@ -105,6 +106,10 @@ impl PeerProxy {
         match self.watched(&peer.id, sent).await {
             Ok(response) => {
                 metrics.rerouted(response.status().as_u16(), labels);
+                if response.status() == StatusCode::UNAUTHORIZED {
+                    // It may know the certificate that this server shows by now, but not the one it showed then.
+                    self.peers.transport().forget(address);
+                }
                 let mut response = answer::relayed(&peer.id, response, &accept).await;
                 response.extensions_mut().insert(Served);
                 Ok(response)

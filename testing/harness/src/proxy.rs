@@ -39,9 +39,11 @@ pub struct Proxy {
     task: JoinHandle<()>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct State {
     fault: Fault,
+    /// Where new connections go.
+    target: SocketAddr,
     /// Connections older than this are cut.
     generation: u64,
 }
@@ -55,8 +57,8 @@ impl Proxy {
     pub async fn start(target: SocketAddr, seed: u64) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let (state, changes) = watch::channel(State::default());
-        let task = tokio::spawn(accept(listener, address, target, changes, StdRng::seed_from_u64(seed)));
+        let (state, changes) = watch::channel(State { fault: Fault::None, target, generation: 0 });
+        let task = tokio::spawn(accept(listener, address, changes, StdRng::seed_from_u64(seed)));
         Ok(Self { address, state, task })
     }
 
@@ -75,6 +77,11 @@ impl Proxy {
         self.state.send_modify(|state| state.fault = fault);
     }
 
+    /// From now on new connections go there: for servers that are told of the proxy before they have an address.
+    pub fn retarget(&self, target: SocketAddr) {
+        self.state.send_modify(|state| state.target = target);
+    }
+
     /// Closes all connections that exist.
     pub fn cut(&self) {
         self.state.send_modify(|state| state.generation += 1);
@@ -90,7 +97,6 @@ impl Drop for Proxy {
 async fn accept(
     listener: TcpListener,
     address: SocketAddr,
-    target: SocketAddr,
     mut changes: watch::Receiver<State>,
     mut rng: StdRng,
 ) {
@@ -109,7 +115,7 @@ async fn accept(
             // Bind again a little later if somebody holds the port.
             () = sleep(Duration::from_millis(50)), if listener.is_none() && !refuse => {}
             Some(client) = next(listener.as_ref()) => {
-                connections.spawn(connection(client, target, changes.clone(), StdRng::from_rng(&mut rng)));
+                connections.spawn(connection(client, changes.clone(), StdRng::from_rng(&mut rng)));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -121,13 +127,8 @@ async fn next(listener: Option<&TcpListener>) -> Option<TcpStream> {
 }
 
 /// Passes data both ways until one side closes or the connection is cut.
-async fn connection(
-    client: TcpStream,
-    target: SocketAddr,
-    mut changes: watch::Receiver<State>,
-    mut rng: StdRng,
-) {
-    let generation = changes.borrow_and_update().generation;
+async fn connection(client: TcpStream, mut changes: watch::Receiver<State>, mut rng: StdRng) {
+    let State { generation, target, .. } = *changes.borrow_and_update();
     let (up, down) = (changes.clone(), changes.clone());
     let (up_rng, down_rng) = (StdRng::from_rng(&mut rng), rng);
     let pass_both = async move {

@@ -15,6 +15,7 @@ mod kubectl;
 mod leaks;
 mod migration;
 mod openapi;
+mod peers;
 mod policies;
 mod python;
 mod releases;
