@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use concord_store::Store;
 use concord_store_embedded::{EmbeddedStore, Options};
 use concord_store_etcd::{ClientCertificate, Config, EtcdStore, TlsConfig};
+use concord_store_translated::TranslatedStore;
 
 use crate::cli::EtcdOptions;
 
@@ -34,6 +35,14 @@ impl Engine {
         match self {
             Self::Embedded(store) => store.clone(),
             Self::Etcd(store) => store.clone(),
+        }
+    }
+
+    /// How it is read: with a kube-apiserver's objects in the form that they have here, where there may be any.
+    pub(crate) fn legible(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded(_) => store,
+            Self::Etcd(_) => Arc::new(TranslatedStore::new(store, concord_apis::as_json)),
         }
     }
 

@@ -76,7 +76,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let fleet_state = fleet.state();
     let metrics = Arc::new(Metrics::default());
     let at_rest = AtRest::open(&options.encryption, &key_prefix(&options.etcd))?;
-    let store = at_rest.store(engine.store());
+    let store = engine.legible(at_rest.store(engine.store()));
     let mut views: Vec<Box<dyn View>> =
         vec![Box::new(rules), Box::new(definitions), Box::new(admission), Box::new(fleet)];
     let garbage = Garbage::new(&options.garbage, &key_prefix(&options.etcd), &mut views);

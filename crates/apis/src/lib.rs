@@ -12,10 +12,12 @@ mod conversion;
 mod gated;
 mod kinds;
 mod runtime_config;
+mod stored;
 mod strategy;
 mod virtuals;
 
 pub use assembly::{Settings, api_set};
 pub use concord_builtins::{FeatureGates, Release};
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
+pub use stored::as_json;
 pub use virtuals::Virtuals;

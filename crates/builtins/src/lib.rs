@@ -20,5 +20,5 @@ pub use catalog::{
     VersionFacts, storage_version_hash,
 };
 pub use features::{FeatureGateError, FeatureGates};
-pub use protobuf::protobuf;
+pub use protobuf::{protobuf, read_protobuf};
 pub use schemas::{schema, schema_in, schemas};

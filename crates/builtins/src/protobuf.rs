@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use concord_protobuf::{Codec, MessagesBuilder, Numbers};
+use concord_protobuf::{Codec, MessagesBuilder, Numbers, Unknown};
+use serde_json::{Map, Value};
 
 use crate::{schema, schemas};
 
@@ -35,6 +36,18 @@ static CODECS: LazyLock<HashMap<Key, Codec>> = LazyLock::new(|| {
 /// All are put together when the first is asked for, which takes a few milliseconds.
 pub fn protobuf(group: &str, version: &str, kind: &str) -> Option<Codec> {
     CODECS.get(&(group, version, kind)).cloned()
+}
+
+/// The object in an envelope of protobuf, as it would be in JSON: what a kube-apiserver stores. `None` if it is none, or of
+/// no kind that there is.
+pub fn read_protobuf(value: &[u8]) -> Option<Map<String, Value>> {
+    let unknown = Unknown::read(value).ok()?;
+    let (group, version) = unknown.api_version.split_once('/').unwrap_or(("", &unknown.api_version));
+    let mut object = protobuf(group, version, &unknown.kind)?.decode(unknown.raw).ok()?;
+    schema(group, version, &unknown.kind)?.normalize(&mut object).ok()?;
+    object.insert("kind".to_owned(), unknown.kind.into());
+    object.insert("apiVersion".to_owned(), unknown.api_version.into());
+    Some(object)
 }
 
 /// The section of the table with the messages of a kind: upstream's package.

@@ -27,7 +27,16 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "concord-validation",
         ],
     ),
-    ("log", &["concord-replica", "concord-store-embedded", "concord-store-etcd", "concord-store-sealed"]),
+    (
+        "log",
+        &[
+            "concord-replica",
+            "concord-store-embedded",
+            "concord-store-etcd",
+            "concord-store-sealed",
+            "concord-store-translated",
+        ],
+    ),
     (
         "server",
         &[

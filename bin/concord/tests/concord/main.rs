@@ -22,6 +22,7 @@ mod releases;
 mod serve;
 mod storage_versions;
 mod store;
+mod strangers;
 mod stuck;
 mod support;
 mod tokens;
