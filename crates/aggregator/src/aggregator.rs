@@ -7,17 +7,19 @@ use concord_endpoints::{ApiSet, Apis, Extensions};
 use concord_openapi::ExtensionDocuments;
 use concord_pki::ClientIdentity;
 use concord_registry::Registry;
-use concord_replica::{Batch, Closed, Error as ReplicaError, Scope};
+use concord_replica::{Batch, Closed, Entry, Error as ReplicaError, Scope};
 use concord_server::{Request, Response};
 use concord_webhook::Resolver;
+use parking_lot::Mutex;
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     task::JoinSet,
     time::{Duration, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    availability::is_slice_of,
     catalogue::Catalogue,
     keeper::{Keeper, Tools},
     proxy::Proxy,
@@ -29,6 +31,8 @@ use crate::{
 
 /// The pause before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How many failures are remembered until somebody looks at them.
+const MAX_FAILURES: usize = 64;
 
 /// What an [`Aggregator`] has to know about its server.
 pub struct Settings {
@@ -53,6 +57,8 @@ pub struct Aggregator {
     proxy: Proxy,
     explicit: Arc<HashSet<(String, String)>>,
     prefix: String,
+    /// For the controller.
+    failures: Mutex<Option<mpsc::Receiver<Backend>>>,
 }
 
 /// A request that is another server's to answer.
@@ -62,6 +68,7 @@ pub struct Elsewhere(Arc<ApiService>);
 pub struct AggregationController {
     tools: Arc<Tools>,
     services: ApiServices,
+    failures: mpsc::Receiver<Backend>,
 }
 
 /// Who looks after one of them.
@@ -77,9 +84,12 @@ impl Aggregator {
     pub fn new(services: ApiServices, settings: Settings) -> Self {
         let Settings { resolver, explicit, identity, allows_redirects, prefix } = settings;
         let remotes = Arc::new(Remotes::new(resolver, identity));
-        let proxy = Proxy { services: services.clone(), remotes: remotes.clone(), allows_redirects };
+        let (told, failures) = mpsc::channel(MAX_FAILURES);
+        let proxy =
+            Proxy { services: services.clone(), remotes: remotes.clone(), allows_redirects, failures: told };
         let catalogue = Arc::new(Catalogue::new(services.clone()));
-        Self { services, catalogue, remotes, proxy, explicit: Arc::new(explicit), prefix }
+        let (explicit, failures) = (Arc::new(explicit), Mutex::new(Some(failures)));
+        Self { services, catalogue, remotes, proxy, explicit, prefix, failures }
     }
 
     /// Whether another server answers a request for this path, given what this server serves itself.
@@ -122,20 +132,21 @@ impl Aggregator {
             prefix: self.prefix.clone(),
             explicit: self.explicit.clone(),
         };
-        AggregationController { tools: Arc::new(tools), services: self.services.clone() }
+        let failures = self.failures.lock().take().unwrap_or_else(|| mpsc::channel(1).1);
+        AggregationController { tools: Arc::new(tools), services: self.services.clone(), failures }
     }
 }
 
 impl AggregationController {
     /// Goes on until it is cancelled or the replica ends.
-    pub async fn run(self, cancel: CancellationToken) {
+    pub async fn run(mut self, cancel: CancellationToken) {
         let mut keepers =
             Keepers { tools: self.tools.clone(), running: BTreeMap::new(), tasks: JoinSet::new() };
         cancel.run_until_cancelled(self.follow(&mut keepers)).await;
         keepers.tasks.shutdown().await;
     }
 
-    async fn follow(&self, keepers: &mut Keepers) {
+    async fn follow(&mut self, keepers: &mut Keepers) {
         loop {
             match self.follow_once(keepers).await {
                 Ok(Closed::Shutdown | Closed::Failed)
@@ -145,7 +156,7 @@ impl AggregationController {
         }
     }
 
-    async fn follow_once(&self, keepers: &mut Keepers) -> Result<Closed, ReplicaError> {
+    async fn follow_once(&mut self, keepers: &mut Keepers) -> Result<Closed, ReplicaError> {
         let replica = self.tools.registry.replica();
         let prefix = &self.tools.prefix;
         let services = Scope::prefix(format!("{prefix}services/specs/"));
@@ -158,18 +169,16 @@ impl AggregationController {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return Ok(Closed::Shutdown) },
                 batch = services.next() => match batch {
-                    Ok(batch) => keepers.wake(&batch, services.scope(), |backend, namespace, name| {
-                        backend.namespace == namespace && backend.name == name
-                    }),
+                    Ok(batch) => keepers.wake(&batch, services.scope(), |backend, name, _| backend.name == name),
                     Err(closed) => return Ok(closed),
                 },
                 batch = slices.next() => match batch {
-                    // Whose a slice is only itself tells; there are few in one namespace.
-                    Ok(batch) => keepers.wake(&batch, slices.scope(), |backend, namespace, _| {
-                        backend.namespace == namespace
+                    Ok(batch) => keepers.wake(&batch, slices.scope(), |backend, _, entry| {
+                        entry.is_some_and(|entry| is_slice_of(entry, &backend.name))
                     }),
                     Err(closed) => return Ok(closed),
                 },
+                Some(backend) = self.failures.recv() => keepers.doubt(&backend),
                 Some(ended) = keepers.tasks.join_next() => Keepers::ended(ended),
             }
         }
@@ -221,20 +230,28 @@ impl Keepers {
         self.running.insert(service.name.clone(), running);
     }
 
-    /// Has those look again whose server may be somewhere else now.
-    fn wake(&self, batch: &Batch, scope: &Scope, concerns: impl Fn(&Backend, &str, &str) -> bool) {
+    /// Has those look again whose server may be somewhere else now: what changed is in the namespace of its Service, and
+    /// `concerns` it by its own name or by what it says.
+    fn wake(&self, batch: &Batch, scope: &Scope, concerns: impl Fn(&Backend, &str, Option<&Entry>) -> bool) {
         let length = scope.range().start.len();
         for event in batch.iter() {
             let key = std::str::from_utf8(&event.key()[length..]).unwrap_or_default();
             let Some((namespace, name)) = key.split_once('/') else { continue };
             for running in self.running.values() {
                 let Some(backend) = &running.service.backend else { continue };
-                if concerns(backend, namespace, name) {
+                let entry = event.current().or_else(|| event.previous());
+                if backend.namespace == namespace && concerns(backend, name, entry) {
                     self.tools.remotes.forget(backend);
                     running.changed.send_modify(|count| *count += 1);
                 }
             }
         }
+    }
+
+    /// Has those look again whose server did not answer.
+    fn doubt(&self, backend: &Backend) {
+        let of = self.running.values().filter(|running| running.service.backend.as_ref() == Some(backend));
+        of.for_each(|running| running.changed.send_modify(|count| *count += 1));
     }
 
     fn ended(ended: Result<(), tokio::task::JoinError>) {

@@ -3,7 +3,7 @@
 use concord_codec::{Options, decode};
 use concord_meta::go::quote;
 use concord_registry::Object;
-use concord_replica::Snapshot;
+use concord_replica::{Entry, Snapshot};
 use concord_store::KeyRange;
 use serde_json::{Value, json};
 
@@ -112,6 +112,11 @@ fn check(
         format!("endpointslices for service/{name} in {namespace} have no addresses with port name {port}")
     };
     (!slices.iter().any(is_ready)).then(|| no("MissingEndpoints", message()))
+}
+
+/// Whether an EndpointSlice as it is stored is one of this Service.
+pub(crate) fn is_slice_of(entry: &Entry, service: &str) -> bool {
+    read(&entry.value).is_some_and(|slice| is_of(&slice, service))
 }
 
 fn is_of(slice: &Object, service: &str) -> bool {

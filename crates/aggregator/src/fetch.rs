@@ -18,7 +18,7 @@ use crate::{
 };
 
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
-const DISCOVERY_LIMIT: usize = 4 * 1024 * 1024;
+const DISCOVERY_LIMIT: usize = 3 * 1024 * 1024;
 /// Both versions of the aggregated form, the newer one first.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use concord_endpoints::{ApiSet, Origin};
 use concord_server::{Request, RequestContext as _, Response, Served, text};
 use http::{StatusCode, header::LOCATION};
+use tokio::sync::mpsc;
 
 use crate::{
     remote::{Remotes, go_reason},
-    service::ApiService,
+    service::{ApiService, Backend},
     view::ApiServices,
 };
 
@@ -18,6 +19,9 @@ pub(crate) struct Proxy {
     pub(crate) remotes: Arc<Remotes>,
     /// Whether a server may send clients elsewhere.
     pub(crate) allows_redirects: bool,
+    /// Told who could not be reached, so that it is found out soon what became of them. It may be full: then enough is
+    /// known to be wrong.
+    pub(crate) failures: mpsc::Sender<Backend>,
 }
 
 impl Proxy {
@@ -58,6 +62,7 @@ impl Proxy {
             }
             Ok(answer) => answer,
             Err(failure) => {
+                self.failures.try_send(backend.clone()).ok();
                 let message = format!("error trying to reach service: {}", go_reason(&failure.error));
                 refusal(StatusCode::SERVICE_UNAVAILABLE, &message)
             }

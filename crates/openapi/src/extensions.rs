@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use concord_codec::{Options, decode};
+use concord_codec::{Limits, Options, decode};
 use concord_meta::GroupVersion;
 use serde_json::{Map, Value, json};
 
@@ -125,8 +125,11 @@ impl PartialEq for ExtensionDocument {
     }
 }
 
+/// What a document may cost: several times as much as the largest there is, which describes all of Kubernetes.
+const LIMITS: Limits = Limits { max_bytes: 32 * 1024 * 1024, max_depth: 200 };
+
 fn read(bytes: &[u8]) -> Result<Map<String, Value>, InvalidDocument> {
-    let decoded = decode(bytes, &Options::default());
+    let decoded = decode(bytes, &Options { limits: LIMITS, ..Options::default() });
     decoded.map(|decoded| decoded.object).map_err(|error| InvalidDocument::NotJson(error.to_string()))
 }
 

@@ -124,3 +124,52 @@ fn what_is_no_document_is_refused() {
     let swagger = SwaggerPart::read(br#"{"openapi":"3.0.0"}"#, &version("a.io")).map(drop);
     assert_eq!(swagger, Err(InvalidDocument::NotVersion("2.0")));
 }
+
+/// Every reference in a document, and every operation's name.
+fn walk(value: &Value, references: &mut Vec<String>, operations: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            references.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            operations.extend(members.get("operationId").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| walk(member, references, operations));
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, references, operations)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn upstreams_document_of_version_2_becomes_documents_of_version_3() {
+    let Some(specifications) = support::specifications() else { return };
+    let swagger = std::fs::read(specifications.join("swagger.json")).expect("a file");
+    for (group, name) in [("apps", "v1"), ("autoscaling", "v2"), ("networking.k8s.io", "v1")] {
+        let version = GroupVersion::new(group, name);
+        let part = SwaggerPart::read(&swagger, &version).expect("a document");
+        let documents: ExtensionDocuments =
+            [(version.clone(), Arc::new(ExtensionDocument::converted(&part)))].into_iter().collect();
+        let documents = Arc::new(documents);
+        let openapi = openapi(Arc::default).with_extensions(move || documents.clone());
+        let converted = get(&openapi, &format!("/openapi/v3/apis/{group}/{name}")).await;
+
+        let (mut references, mut operations) = (Vec::new(), Vec::new());
+        walk(&converted, &mut references, &mut operations);
+        assert!(!references.is_empty() && !operations.is_empty());
+        for reference in references {
+            let name = reference.strip_prefix("#/components/schemas/").expect("a schema of this document");
+            assert!(converted["components"]["schemas"].get(name).is_some(), "{version} {reference}");
+        }
+        let count = operations.len();
+        operations.sort();
+        operations.dedup();
+        assert_eq!(operations.len(), count, "every operation has a name of its own");
+
+        let file = format!("v3/apis__{group}__{name}_openapi.json");
+        let published: Value =
+            serde_json::from_slice(&std::fs::read(specifications.join(file)).expect("a file")).expect("JSON");
+        let keys = |value: &Value| -> Vec<String> {
+            value.as_object().expect("an object").keys().cloned().collect()
+        };
+        assert_eq!(keys(&converted["paths"]), keys(&published["paths"]));
+        assert_eq!(keys(&converted["components"]["schemas"]), keys(&published["components"]["schemas"]));
+    }
+}

@@ -75,6 +75,11 @@ impl Reply {
         Self { bytes: b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{".to_vec(), then: Then::Wait }
     }
 
+    /// The beginning of an answer, and the end of the connection.
+    pub fn cut() -> Self {
+        Self { then: Then::HangUp, ..Self::endless() }
+    }
+
     /// The end of the connection.
     pub fn hang_up() -> Self {
         Self { bytes: Vec::new(), then: Then::HangUp }

@@ -75,6 +75,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     (
         "tools",
         &[
+            "concord-bookshelf",
             "concord-codegen",
             "concord-differential",
             "concord-faultfs",

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod access;
+mod aggregation;
 mod answers;
 mod custom_resources;
 mod discovery;

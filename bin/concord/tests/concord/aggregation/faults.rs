@@ -1,0 +1,282 @@
+//! Servers that do everything wrong keep nobody waiting but those who ask for what they have.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use concord_server::test_client::{Protocol, TestClient};
+use concord_testing::webhook::{Asked, Certificate, Reply, WebhookServer};
+use http::Method;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+use super::{API_SERVICES, condition, parse, until};
+use crate::support::{Program, send};
+
+const NAME: &str = "v1.fault.io";
+const LEAF: &str = "/openapi/v3/apis/fault.io/v1";
+const THINGS: &str = "/apis/fault.io/v1/things";
+/// Far longer than a healthy answer takes on a busy machine, far shorter than any time limit for other servers.
+const PROMPTLY: Duration = Duration::from_secs(3);
+
+/// How the server behaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    Good,
+    /// Publishes documents of version 2 only.
+    Legacy,
+    Hangs,
+    Drips,
+    DiesInTheMiddle,
+    HangsUp,
+    Garbage,
+    Fails,
+    Redirects,
+}
+
+struct World {
+    admin: TestClient,
+    program: Arc<Program>,
+    remote: WebhookServer,
+    mode: Arc<Mutex<Mode>>,
+    _data: TempDir,
+}
+
+fn good(path: &str, legacy: bool) -> Reply {
+    let leaf = json!({
+        "openapi": "3.0.0", "info": {"title": "Faults", "version": "1"},
+        "paths": {THINGS: {}, "/apis/apps/v1/deployments": {"description": "not theirs"}},
+    });
+    let swagger = json!({
+        "swagger": "2.0", "info": {"title": "Faults", "version": "1"},
+        "paths": {THINGS: {"get": {"responses": {"200": {"description": "OK", "schema": {"$ref": "#/definitions/Thing"}}}}}},
+        "definitions": {"Thing": {"type": "object"}},
+    });
+    let resources = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "fault.io/v1", "resources": [
+        {"name": "things", "singularName": "thing", "namespaced": false, "kind": "Thing", "verbs": ["list"]},
+    ]});
+    let urls = |key: &str| json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash=A")});
+    let index = json!({"paths": {
+        "apis/fault.io/v1": urls("apis/fault.io/v1"), "apis/apps/v1": urls("apis/apps/v1"), "version": urls("version"),
+        "../x": urls("../x"),
+    }});
+    let body = match path.split('?').next().unwrap_or_default() {
+        "/openapi/v3" if !legacy => index,
+        LEAF if !legacy => leaf,
+        "/openapi/v2" => swagger,
+        "/apis/fault.io/v1" => resources,
+        THINGS => json!({"kind": "ThingList", "items": []}),
+        _ => return Reply::new("404 Not Found", ""),
+    };
+    Reply::new("200 OK\r\ncontent-type: application/json", &body.to_string())
+}
+
+fn reply(mode: Mode, asked: &Asked) -> Reply {
+    let path = asked.line.split(' ').nth(1).unwrap_or_default();
+    match mode {
+        Mode::Good => good(path, false),
+        Mode::Legacy => good(path, true),
+        Mode::Hangs => Reply::never(),
+        Mode::Drips => Reply::endless(),
+        Mode::DiesInTheMiddle => Reply::cut(),
+        Mode::HangsUp => Reply::hang_up(),
+        Mode::Garbage => Reply::ok(&"\u{1}garbage".repeat(256 << 10)),
+        Mode::Fails => Reply::new("500 Internal Server Error", "boom"),
+        Mode::Redirects => Reply::new("302 Found\r\nlocation: https://127.0.0.1:1/elsewhere", ""),
+    }
+}
+
+impl World {
+    /// A server, and behind it one that is good at first.
+    async fn start() -> Self {
+        let mode = Arc::new(Mutex::new(Mode::Good));
+        let now = mode.clone();
+        let remote =
+            WebhookServer::start(Certificate::For("remote.ns.svc"), move |asked| reply(*now.lock(), asked));
+        let remote = remote.await.expect("a server");
+        let data = tempdir().expect("a directory");
+        let address = format!("--service-address=ns/remote=127.0.0.1:{}", remote.port);
+        let program = Arc::new(Program::start_with(data.path(), &[&address]).await);
+        program.ready(200).await;
+        let admin = program.admin(Protocol::Http2).await;
+        let mut world = Self { admin, program, remote, mode, _data: data };
+        let service = json!({
+            "metadata": {"name": NAME},
+            "spec": {
+                "group": "fault.io", "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
+                "service": {"namespace": "ns", "name": "remote"}, "caBundle": STANDARD.encode(&world.remote.authority),
+            },
+        });
+        let (status, answer, _) = send(&mut world.admin, Method::POST, API_SERVICES, &service).await;
+        assert_eq!(status, 201, "{answer}");
+        condition(&mut world.admin, NAME, "True", "Passed").await;
+        until(&mut world.admin, LEAF, "its document is published", |status, _| status == 200).await;
+        world
+    }
+
+    /// Everything is asked for anew, as when an APIService is changed.
+    async fn again(&mut self, authority: &str) {
+        let patch = json!({"spec": {"caBundle": STANDARD.encode(authority)}});
+        let path = format!("{API_SERVICES}/{NAME}");
+        assert_eq!(send(&mut self.admin, Method::PATCH, &path, &patch).await.0, 200);
+    }
+
+    /// What is this server's is answered at once, and the last good document of the other is still there.
+    async fn others_are_served(&mut self, mode: Mode) {
+        for path in
+            ["/api/v1/namespaces", "/apis", "/apis/apps/v1", "/openapi/v3", "/openapi/v3/api/v1", LEAF]
+        {
+            let begin = Instant::now();
+            let answer = self.admin.get(path).await.expect("an answer");
+            assert_eq!(answer.status, 200, "{mode:?} {path}: {}", answer.body);
+            assert!(begin.elapsed() < PROMPTLY, "{mode:?} {path} took {:?}", begin.elapsed());
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_server_does_wrong_keeps_nobody_else_waiting() {
+    let mut world = World::start().await;
+    // Documents are made when first asked for, which takes its time.
+    world.admin.get("/openapi/v3").await.expect("an answer");
+    let authority = world.remote.authority.clone();
+    let modes = [
+        Mode::Hangs,
+        Mode::Drips,
+        Mode::DiesInTheMiddle,
+        Mode::HangsUp,
+        Mode::Garbage,
+        Mode::Fails,
+        Mode::Redirects,
+    ];
+    for (round, mode) in modes.into_iter().enumerate() {
+        *world.mode.lock() = mode;
+        // Another bundle of the same content makes it look at everything again.
+        world.again(&format!("{authority}{}", "\n".repeat(round + 1))).await;
+        let program = world.program.clone();
+        let waiting = tokio::spawn(async move {
+            let mut clients = Vec::new();
+            for _ in 0..4 {
+                let mut client = program.admin(Protocol::Http2).await;
+                clients
+                    .push(tokio::spawn(async move { client.get(THINGS).await.map(|answer| answer.status) }));
+            }
+            clients
+        });
+        for _ in 0..3 {
+            world.others_are_served(mode).await;
+        }
+        for client in waiting.await.expect("they ask") {
+            client.abort();
+        }
+    }
+    *world.mode.lock() = Mode::Good;
+    world.again(&authority).await;
+    condition(&mut world.admin, NAME, "True", "Passed").await;
+    until(&mut world.admin, THINGS, "it is served again", |status, _| status == 200).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_in_upstreams_words() {
+    let mut world = World::start().await;
+    let authority = world.remote.authority.clone();
+    let url = format!("https://127.0.0.1:{}/apis/fault.io/v1", world.remote.port);
+    *world.mode.lock() = Mode::Redirects;
+    let answer = world.admin.get(THINGS).await.expect("an answer");
+    let refusal = "the backend attempted to redirect this request, which is not permitted";
+    assert_eq!((answer.status, answer.body.as_str()), (502, refusal));
+
+    *world.mode.lock() = Mode::Fails;
+    world.again(&format!("{authority}\n")).await;
+    let message = condition(&mut world.admin, NAME, "False", "FailedDiscoveryCheck").await;
+    assert_eq!(message, format!("failing or missing response from {url}: bad status from {url}: 500"));
+
+    *world.mode.lock() = Mode::Good;
+    let other =
+        WebhookServer::start(Certificate::For("remote.ns.svc"), |_| Reply::ok("")).await.expect("a server");
+    world.again(&authority).await;
+    condition(&mut world.admin, NAME, "True", "Passed").await;
+    world.again(&other.authority).await;
+    let message = condition(&mut world.admin, NAME, "False", "FailedDiscoveryCheck").await;
+    let why = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    assert_eq!(message, format!("failing or missing response from {url}: Get \"{url}\": {why}"));
+    let answer = world.admin.get(THINGS).await.expect("an answer");
+    assert_eq!((answer.status, answer.body.as_str()), (503, "service unavailable\n"));
+
+    let missing = json!({
+        "metadata": {"name": "v1.missing.io"},
+        "spec": {
+            "group": "missing.io", "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
+            "service": {"namespace": "ns", "name": "missing"}, "insecureSkipTLSVerify": true,
+        },
+    });
+    assert_eq!(send(&mut world.admin, Method::POST, API_SERVICES, &missing).await.0, 201);
+    let message = condition(&mut world.admin, "v1.missing.io", "False", "ServiceNotFound").await;
+    assert_eq!(message, "service/missing in \"ns\" is not present");
+    // It becomes this server's own, which has nothing of the kind.
+    let patch = json!({"spec": {"service": null, "insecureSkipTLSVerify": null}});
+    let path = format!("{API_SERVICES}/v1.missing.io");
+    assert_eq!(send(&mut world.admin, Method::PATCH, &path, &patch).await.0, 200);
+    condition(&mut world.admin, "v1.missing.io", "True", "Local").await;
+}
+
+#[tokio::test]
+async fn a_server_speaks_for_itself_alone_and_may_speak_version_2_only() {
+    let mut world = World::start().await;
+    let index = parse(&world.admin.get("/openapi/v3").await.expect("an answer").body);
+    let keys: Vec<&String> = index["paths"].as_object().expect("paths").keys().collect();
+    assert!(keys.iter().all(|key| !key.contains("..")), "{keys:?}");
+    let apps = parse(&world.admin.get("/openapi/v3/apis/apps/v1").await.expect("an answer").body);
+    assert_ne!(apps["info"]["title"], "Faults");
+    let leaf = parse(&world.admin.get(LEAF).await.expect("an answer").body);
+    assert_eq!(leaf["paths"], json!({THINGS: {}}));
+
+    let authority = world.remote.authority.clone();
+    *world.mode.lock() = Mode::Legacy;
+    world.again(&format!("{authority}\n")).await;
+    let is_converted = |_, body: &str| !parse(body)["info"]["x-converted-from"].is_null();
+    let leaf = parse(&until(&mut world.admin, LEAF, "it is converted", is_converted).await);
+    assert_eq!(leaf["components"]["schemas"], json!({"Thing": {"type": "object"}}));
+    let everything = parse(&world.admin.get("/openapi/v2").await.expect("an answer").body);
+    assert!(everything["paths"].get(THINGS).is_some());
+
+    *world.mode.lock() = Mode::Good;
+    world.again(&authority).await;
+    let is_upgraded = |_, body: &str| parse(body)["info"]["x-converted-from"].is_null();
+    until(&mut world.admin, LEAF, "its upgrade is noticed", is_upgraded).await;
+}
+
+#[tokio::test]
+async fn a_server_that_flaps_is_followed_and_disturbs_nobody() {
+    let mut world = World::start().await;
+    world.admin.get("/openapi/v3").await.expect("an answer");
+    let (mode, end) = (world.mode.clone(), Arc::new(AtomicBool::new(false)));
+    let ended = end.clone();
+    let flapping = tokio::spawn(async move {
+        while !ended.load(Ordering::Relaxed) {
+            for next in [Mode::HangsUp, Mode::Good] {
+                *mode.lock() = next;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    });
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(2) {
+        let answer = world.admin.get(THINGS).await.expect("an answer");
+        assert!([200, 503].contains(&answer.status), "{}", answer.status);
+        world.others_are_served(Mode::HangsUp).await;
+    }
+    end.store(true, Ordering::Relaxed);
+    flapping.await.expect("it ends");
+    *world.mode.lock() = Mode::Good;
+    condition(&mut world.admin, NAME, "True", "Passed").await;
+    until(&mut world.admin, THINGS, "it is served again", |status, _| status == 200).await;
+    let answer: Value = parse(&world.admin.get(THINGS).await.expect("an answer").body);
+    assert_eq!(answer["kind"], "ThingList");
+}
