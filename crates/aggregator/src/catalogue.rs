@@ -153,3 +153,87 @@ impl Catalogue {
 fn place(backend: &Backend) -> (String, String, u16) {
     (backend.namespace.clone(), backend.name.clone(), backend.port)
 }
+
+#[cfg(test)]
+mod tests {
+    use concord_endpoints::Priority;
+    use concord_meta::GroupVersion;
+
+    use super::*;
+    use crate::{service::Managed, view::ApiServicesView};
+
+    fn service(port: u16, is_available: bool) -> ApiService {
+        ApiService {
+            name: "v1.a.io".to_owned(),
+            uid: "u".to_owned(),
+            version: GroupVersion::new("a.io", "v1"),
+            priority: Priority { group: 1, version: 1 },
+            backend: Some(Backend {
+                namespace: "ns".to_owned(),
+                name: "api".to_owned(),
+                port,
+                ca_bundle: Bytes::new(),
+                insecure_skip_tls_verify: true,
+            }),
+            managed: Managed::ByHand,
+            is_available,
+            is_told_local: false,
+        }
+    }
+
+    fn shown(resources: &'static str, is_fresh: bool) -> Extensions {
+        let extension = Extension {
+            version: GroupVersion::new("a.io", "v1"),
+            priority: Priority { group: 1, version: 1 },
+            resources: Bytes::from_static(resources.as_bytes()),
+            is_fresh,
+        };
+        Extensions::new([extension], [])
+    }
+
+    #[test]
+    fn what_was_said_last_stays_until_it_is_somebody_elses() {
+        let mut view = ApiServicesView::new("/registry/", BTreeMap::new());
+        let catalogue = Catalogue::new(view.services());
+        let extensions = || catalogue.composed().extensions.clone();
+        view.set([service(443, true)]);
+        assert_eq!(*extensions(), shown("[]", false), "it is there before it said anything");
+
+        catalogue.learn_resources(&service(443, true), Some(Bytes::from_static(b"[1]")));
+        assert_eq!(*extensions(), shown("[1]", true));
+        catalogue.learn_resources(&service(443, true), None);
+        assert_eq!(*extensions(), shown("[1]", false));
+        catalogue.learn_resources(&service(443, true), Some(Bytes::from_static(b"[1]")));
+        view.set([service(443, false)]);
+        assert_eq!(*extensions(), shown("[1]", false));
+
+        view.set([service(444, true)]);
+        assert_eq!(*extensions(), shown("[]", false));
+        view.set([]);
+        assert_eq!(*extensions(), Extensions::default());
+    }
+
+    #[test]
+    fn documents_are_theirs_and_others_are_kept_while_nothing_changes() {
+        let mut view = ApiServicesView::new("/registry/", BTreeMap::new());
+        let catalogue = Catalogue::new(view.services());
+        view.set([service(443, true)]);
+        let document = |title: &str| {
+            let text = format!(r#"{{"openapi":"3.0.0","info":{{"title":"{title}","version":"1"}}}}"#);
+            ExtensionDocument::read(text.as_bytes(), &GroupVersion::new("a.io", "v1")).expect("a document")
+        };
+        catalogue.learn_document(&service(443, true), document("one"));
+        let first = catalogue.composed();
+        catalogue.learn_document(&service(443, true), document("one"));
+        view.set([service(443, true)]);
+        let same = catalogue.composed();
+        assert!(
+            Arc::ptr_eq(&first.documents, &same.documents)
+                && Arc::ptr_eq(&first.extensions, &same.extensions)
+        );
+        catalogue.learn_document(&service(443, true), document("two"));
+        assert!(!Arc::ptr_eq(&first.documents, &catalogue.composed().documents));
+        view.set([service(444, true)]);
+        assert_eq!(*catalogue.composed().documents, ExtensionDocuments::default());
+    }
+}

@@ -7,7 +7,7 @@ use std::{
 };
 
 use concord_codec::{FieldValidation, MediaType};
-use concord_endpoints::{Apis, Origin, Priority};
+use concord_endpoints::{ApiSet, Apis, Origin, Priority};
 use concord_merge::apply::Time;
 use concord_meta::{
     GroupVersion, Reason, Status,
@@ -143,21 +143,7 @@ impl Registration {
         // What can be read of a definition by now is in the set.
         let set = self.apis.current().await;
         let customs_are_known = (self.settings.customs_are_known)();
-        let mut wanted = BTreeMap::new();
-        for group in set.groups() {
-            for version in group.versions().iter().map(|version| version.version()) {
-                let priority = self.services.built_in().get(version);
-                let of = match (group.origin(), priority) {
-                    (Origin::Custom, _) => Wanted { priority: CUSTOM, managed: Managed::Always },
-                    (Origin::BuiltIn, Some(priority)) => {
-                        Wanted { priority: *priority, managed: Managed::OnStart }
-                    }
-                    // The group of APIServices itself has none.
-                    (Origin::BuiltIn, None) => continue,
-                };
-                wanted.insert(name(version), (version.clone(), of));
-            }
-        }
+        let wanted = self.wanted(&set);
         let steps = progress.steps(&wanted, customs_are_known, self.settings.shared_store);
         let outcomes = stream::iter(steps).map(|step| async {
             let outcome = self.take(&step).await;
@@ -176,6 +162,26 @@ impl Registration {
         }
         progress.started.extend(wanted.into_keys().filter(|name| !failed.contains(name)));
         failed.is_empty() && customs_are_known
+    }
+
+    /// What is to be there, by name.
+    fn wanted(&self, set: &ApiSet) -> BTreeMap<String, (GroupVersion, Wanted)> {
+        let mut wanted = BTreeMap::new();
+        for group in set.groups() {
+            for version in group.versions().iter().map(|version| version.version()) {
+                let priority = self.services.built_in().get(version);
+                let of = match (group.origin(), priority) {
+                    (Origin::Custom, _) => Wanted { priority: CUSTOM, managed: Managed::Always },
+                    (Origin::BuiltIn, Some(priority)) => {
+                        Wanted { priority: *priority, managed: Managed::OnStart }
+                    }
+                    // The group of APIServices itself has none.
+                    (Origin::BuiltIn, None) => continue,
+                };
+                wanted.insert(name(version), (version.clone(), of));
+            }
+        }
+        wanted
     }
 
     async fn take(&self, step: &Step) -> Result<(), Status> {

@@ -232,3 +232,29 @@ fn trust(backend: &Backend) -> Trust {
         (false, bundle) => Trust::Bundle(bundle.to_vec()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_too_long_is_not_read_on() {
+        let whole = read(full("12345"), 5).await.expect("no error");
+        assert_eq!(whole.as_deref(), Some(&b"12345"[..]));
+        assert_eq!(read(full("123456"), 5).await.expect("no error"), None);
+    }
+
+    #[test]
+    fn whom_an_api_service_believes() {
+        let backend = |bundle: &'static [u8], insecure_skip_tls_verify| Backend {
+            namespace: "ns".to_owned(),
+            name: "api".to_owned(),
+            port: 443,
+            ca_bundle: Bytes::from_static(bundle),
+            insecure_skip_tls_verify,
+        };
+        assert_eq!(trust(&backend(b"", false)), Trust::System);
+        assert_eq!(trust(&backend(b"pem", false)), Trust::Bundle(b"pem".to_vec()));
+        assert_eq!(trust(&backend(b"", true)), Trust::Anybody);
+    }
+}

@@ -76,6 +76,16 @@ impl ApiServicesView {
         self.shared.clone()
     }
 
+    /// Has exactly these.
+    #[cfg(test)]
+    pub(crate) fn set(&mut self, services: impl IntoIterator<Item = ApiService>) {
+        self.known = Known::default();
+        for service in services {
+            self.note(&service.name.clone(), Some(service));
+        }
+        self.publish();
+    }
+
     /// Takes note of an APIService. Whether that changes anything.
     fn note(&mut self, name: &str, service: Option<ApiService>) -> bool {
         let built_in = &self.shared.0.built_in;

@@ -8,6 +8,7 @@ use std::{
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
 use concord_endpoints::{ApiSet, Origin};
+use concord_meta::GroupVersion;
 use concord_registry::Resources as _;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -109,15 +110,7 @@ impl Publication {
             (key, leaf)
         };
         let own = subjects.into_iter().map(|subject| (subject.key(), About::Subject(subject)));
-        // What is built in is this server's to tell about; over custom resources others win, as in requests.
-        let is_built_in = |group: &str, version: &str| {
-            let group = set.group(group).filter(|group| group.origin() == Origin::BuiltIn);
-            group.is_some_and(|group| group.version(version).is_some())
-        };
-        let others = extensions.0.iter().filter(|(of, _)| !is_built_in(&of.group, &of.version));
-        let others = others.map(|(of, document)| {
-            (names::root(of).trim_start_matches('/').to_owned(), About::Extension(document.clone()))
-        });
+        let others = others(&set, &extensions);
         Self {
             leaves: own.chain(others).collect::<BTreeMap<_, _>>().into_iter().map(keep).collect(),
             everything: Arc::new(Document::new(About::Everything, None)),
@@ -171,6 +164,18 @@ impl Publication {
     fn kinds(&self) -> &Kinds {
         self.kinds.get_or_init(|| Kinds::new(&self.set.all()))
     }
+}
+
+/// The documents of other servers, by their keys. What is built in is this server's to tell about; over custom resources
+/// others win, as in requests.
+fn others(set: &ApiSet, extensions: &ExtensionDocuments) -> Vec<(String, About)> {
+    let is_built_in = |of: &GroupVersion| {
+        let group = set.group(&of.group).filter(|group| group.origin() == Origin::BuiltIn);
+        group.is_some_and(|group| group.version(&of.version).is_some())
+    };
+    let others = extensions.0.iter().filter(|(of, _)| !is_built_in(of));
+    let key = |of: &GroupVersion| names::root(of).trim_start_matches('/').to_owned();
+    others.map(|(of, document)| (key(of), About::Extension(document.clone()))).collect()
 }
 
 /// Where the document of this key and hash is.

@@ -134,6 +134,7 @@ async fn its_books_are_used_with_kube_rs() {
             WatchEvent::Added(_) => "added",
             WatchEvent::Modified(_) => "modified",
             WatchEvent::Deleted(_) => "deleted",
+            WatchEvent::Bookmark(_) => continue,
             other => panic!("{other:?}"),
         });
     }
@@ -227,7 +228,8 @@ async fn when_it_stops_that_is_told_and_everything_else_goes_on() {
     }
 }
 
-#[tokio::test]
+/// The bookshelf runs in this process, and must while kubectl is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn its_books_are_used_with_kubectl() {
     let kubectl = |kubeconfig: &Path, arguments: &[&str]| {
         let mut command = Command::new("kubectl");
