@@ -127,6 +127,11 @@ pub(crate) async fn announce(
 ) -> anyhow::Result<Option<Arc<Announcer>>> {
     let enabled = options.peers.is_enabled(features)?;
     let Some(fleet) = fleet.filter(|_| enabled).cloned() else { return Ok(None) };
+    if options.peers.peer_ca_file.is_none() {
+        tracing::info!(
+            "What only other servers on this store serve is not served here: --peer-ca-file is not given."
+        );
+    }
     let ip = options.peers.peer_advertise_ip.unwrap_or(listening.ip());
     let port = options.peers.peer_advertise_port.unwrap_or(listening.port());
     let prefix = crate::engine::key_prefix(&options.etcd);

@@ -244,9 +244,9 @@ impl Document {
         &self.groups
     }
 
-    /// The groups and versions that can be asked for, core included.
-    pub fn versions(&self) -> impl Iterator<Item = &GroupVersion> {
-        self.index.keys()
+    /// Whether anything of a group-version can be asked for.
+    pub fn has_version(&self, version: &GroupVersion) -> bool {
+        self.index.contains_key(version)
     }
 
     /// How much the server has of what is wanted.

@@ -110,3 +110,6 @@ fn etag(content: &[u8]) -> String {
     tag.push('"');
     tag
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::{body, document::MAX_DOCUMENT_BYTES, routing::Routing};
 pub(crate) const INDEX: &str = "/openapi/v3";
 
 /// The group-version that a document is about: `apis/batch/v1` or `api/v1`.
-fn version_of(path: &str) -> Option<GroupVersion> {
+pub(crate) fn version_of(path: &str) -> Option<GroupVersion> {
     let mut parts = path.trim_matches('/').split('/');
     let version = match (parts.next()?, parts.next()?, parts.next()) {
         ("api", version, None) => GroupVersion::new("", version),

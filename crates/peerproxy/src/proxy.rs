@@ -17,6 +17,7 @@ use crate::{
     decision::{Asked, Decision, Reason, decide},
     document::{Has, Wanted},
     here::Local,
+    openapi,
     peers::Peers,
     routing::{RoutedPeer, Routing},
     transport::{PROXIED, SendError},
@@ -58,7 +59,8 @@ impl PeerProxy {
                 if reason == Reason::NoAddress {
                     self.peers.metrics().peers().proxy_error("endpoint_resolution", labels(&wanted));
                 }
-                tracing::info!(path = info.path, ?reason, "Nobody can answer a request now.");
+                // Anybody can cause this, as often as they like.
+                tracing::debug!(path = info.path, ?reason, "Nobody can answer a request now.");
                 respond_status(&unavailable(reason), &Accept::of(&request))
             }
         }
@@ -117,7 +119,9 @@ impl PeerProxy {
             Err(error) => {
                 metrics.proxy_error("proxy_transport", labels);
                 self.peers.suspect(&peer.id);
-                tracing::warn!(id = peer.id, %address, %error, "A request could not be sent to a peer.");
+                if peer.is_reachable {
+                    tracing::warn!(id = peer.id, %address, %error, "A request could not be sent to a peer.");
+                }
                 match error {
                     SendError::NotSent { request, .. } => Err(Some(request)),
                     SendError::Broken(_) => Err(None),
@@ -193,24 +197,42 @@ impl Handler for PeerProxy {
         if info.is_resource_request {
             return self.resource(&info, is_proxied, request).await;
         }
-        if !is_proxied && info.path.starts_with(crate::openapi::INDEX) {
+        if !is_proxied && info.path.starts_with(openapi::INDEX) {
             return self.openapi(&info, request).await;
         }
-        self.inner.handle(request).await
+        match openapi::version_of(&info.path) {
+            Some(version) if !is_proxied && self.is_elsewhere(&version) => self.page(&version, request).await,
+            _ => self.inner.handle(request).await,
+        }
     }
 }
 
 impl PeerProxy {
+    /// Whether a group-version can only be another server's.
+    fn is_elsewhere(&self, version: &GroupVersion) -> bool {
+        !self.local.has_version(version) && !self.peers.state().is_custom(version)
+    }
+
+    /// The page about a group-version, for clients that do not read merged discovery, from whoever serves that.
+    async fn page(&self, version: &GroupVersion, request: Request) -> Response {
+        let routing = self.peers.routing();
+        let has = |at: &usize| {
+            routing.peers[*at].document.as_ref().is_some_and(|document| document.has_version(version))
+        };
+        let to: Vec<usize> = (0..routing.peers.len()).filter(has).collect();
+        match to.is_empty() {
+            true => self.inner.handle(request).await,
+            false => self.forward(&routing, to, ["", "", ""], request).await,
+        }
+    }
+
     async fn openapi(&self, info: &RequestInfo, request: Request) -> Response {
         let routing = self.peers.routing();
-        let is_elsewhere = |version: &GroupVersion| {
-            !self.local.has_version(version) && !self.peers.state().is_custom(version)
-        };
-        if info.path.trim_end_matches('/') == crate::openapi::INDEX {
-            let missing = crate::openapi::missing(&routing, is_elsewhere);
-            return crate::openapi::index(&*self.inner, &missing, request).await;
+        if info.path.trim_end_matches('/') == openapi::INDEX {
+            let missing = openapi::missing(&routing, |version| self.is_elsewhere(version));
+            return openapi::index(&*self.inner, &missing, request).await;
         }
-        match crate::openapi::holder(&routing, &info.path, is_elsewhere) {
+        match openapi::holder(&routing, &info.path, |version| self.is_elsewhere(version)) {
             Some(at) => self.forward(&routing, vec![at], ["", "", ""], request).await,
             None => self.inner.handle(request).await,
         }

@@ -123,7 +123,10 @@ async fn requests_go_to_whoever_serves_them() {
         ("/api/v1/namespaces/a/pods/x", "here "),
         ("/healthz", "here "),
         ("/apis", "here "),
-        ("/apis/batch/v1", "here "),
+        ("/apis/batch/v1", "there"),
+        ("/apis/batch/v2", "here "),
+        ("/apis/batch", "here "),
+        ("/api/v1", "here "),
         (JOBS, "there"),
         // Nobody has it: here it is not found.
         ("/apis/batch/v1/namespaces/a/cronjobs/x", "here "),

@@ -1,6 +1,7 @@
 //! What any server serves, each of them serves.
 
 use bytes::Bytes;
+use concord_server::test_client::Protocol;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -80,6 +81,7 @@ async fn each_server_serves_what_any_of_them_serves() {
     assert_eq!(freshness(&document, "storage.k8s.io", "v1").as_deref(), Some("Current"));
     objects_are_everybodys(&old, &new).await;
     skew_inside_a_version(&old).await;
+    upgrades_are_carried(&old).await;
     schemas_are_reachable(&old).await;
     custom_resources_stay_at_home(&old, &new).await;
     let metrics = old.metrics().await;
@@ -131,10 +133,33 @@ async fn skew_inside_a_version(old: &Member) {
         "{}",
         answer.body
     );
+    // Who reads one page after the other finds what only others serve, too.
+    let page = old.get("/apis/resource.k8s.io/v1").await;
+    assert!(page.body.contains("deviceclasses"), "{}", page.body);
     // One that nobody has is nobody's.
     let nobody = old.get(&format!("{rules}/none/nothing")).await;
     assert_eq!(nobody.status, 404);
     assert!(nobody.body.contains("could not find the requested resource"), "{}", nobody.body);
+}
+
+/// A watch over a WebSocket, by the user who asks for it.
+async fn upgrades_are_carried(old: &Member) {
+    let mut admin = old.program.admin(Protocol::Http1).await;
+    let headers = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    let path = format!("{CLASSES}?watch=1");
+    let answer = admin.send(Method::GET, &path, &headers, Bytes::new()).await.expect("a head");
+    assert_eq!(answer.status(), 101);
+    assert_eq!(answer.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    // One that is refused is refused there, and the answer comes back.
+    let mut admin = old.program.admin(Protocol::Http1).await;
+    let headers = [&headers[..], &[("impersonate-user", "alice")]].concat();
+    let refused = admin.send(Method::GET, &path, &headers, Bytes::new()).await.expect("a head");
+    assert_eq!(refused.status(), 403);
 }
 
 async fn schemas_are_reachable(old: &Member) {
