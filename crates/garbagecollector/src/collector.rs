@@ -1,7 +1,7 @@
 //! Carries out what is decided.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::Arc,
     time::{Duration, Instant},
@@ -10,6 +10,7 @@ use std::{
 use concord_meta::Status;
 use concord_registry::{Condition, Guard, ObjectName, Registry, Resource, Resources};
 use concord_replica::Snapshot;
+use parking_lot::Mutex;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -18,13 +19,16 @@ use crate::{
     decide::Decision,
     graph::Key,
     kinds::Kinds,
-    look::{Look, Seen},
+    look::{Look, Missing, Seen},
     queue::Queue,
     write,
 };
 
 /// How many objects are worked on at once: enough for the store to commit them in groups.
 const AT_ONCE: usize = 64;
+
+/// How many owners are remembered that were looked for everywhere.
+const MOST_REMEMBERED: usize = 500;
 
 /// How long to wait for a state that is on its way.
 const WAIT_FOR_STATE: Duration = Duration::from_secs(10);
@@ -37,6 +41,8 @@ pub struct GarbageCollector {
     pub(crate) registry: Arc<Registry>,
     pub(crate) kinds: Kinds,
     state: GraphState,
+    /// The uids of owners that were looked for everywhere, of late.
+    nowhere: Mutex<HashSet<String>>,
 }
 
 /// How looking at an object ended.
@@ -65,7 +71,7 @@ impl GarbageCollector {
     /// Works on the objects of these resources. `state` is of the view that the replica of the registry feeds. While there
     /// are definitions that are not served yet nothing is decided, see [`Resources::is_current`].
     pub fn new(registry: Arc<Registry>, resources: Arc<dyn Resources>, state: GraphState) -> Self {
-        Self { registry, kinds: Kinds::new(resources), state }
+        Self { registry, kinds: Kinds::new(resources), state, nowhere: Mutex::default() }
     }
 
     /// Goes on until it is cancelled. Whoever begins looks at everything once.
@@ -110,7 +116,9 @@ impl GarbageCollector {
             return Outcome::Later;
         }
         if failures == 0 {
-            write::tell_of_strays(&self, &resource, name, &seen).await;
+            for stray in seen.missing.iter().filter(|missing| self.is_elsewhere(&look, missing)) {
+                write::tell_of_stray(&self, &resource, name, (&seen, stray)).await;
+            }
         }
         let done = self.carry_out(&resource, name, key.clone(), &seen).await;
         done.map_or_else(|status| failed(name, &status), |()| Outcome::Done)
@@ -134,6 +142,22 @@ impl GarbageCollector {
             Decision::Unblock => writer.unblock(condition).await,
             Decision::Release(finalizer) => writer.release(finalizer, condition).await,
         }
+    }
+
+    /// Whether an owner is in another namespace. Many objects may have had the same one, which is looked for once.
+    fn is_elsewhere(&self, look: &Look<'_>, missing: &Missing) -> bool {
+        if self.nowhere.lock().contains(&missing.uid) {
+            return false;
+        }
+        let found = look.is_elsewhere(missing);
+        if !found {
+            let mut nowhere = self.nowhere.lock();
+            if nowhere.len() == MOST_REMEMBERED {
+                nowhere.clear();
+            }
+            nowhere.insert(missing.uid.clone());
+        }
+        found
     }
 
     fn look<'a>(&'a self, snapshot: &'a Snapshot) -> Look<'a> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use concord_registry::{Item, ObjectName, Resource};
 use concord_replica::{Entry, Snapshot};
-use concord_store::{Compare, MAX_KEY_BYTES};
+use concord_store::{Compare, KeyRange, MAX_KEY_BYTES};
 
 use crate::{
     Metadata, OwnerReference, Uid,
@@ -29,13 +29,13 @@ pub(crate) struct Seen {
     pub(crate) decision: Decision,
     /// What must still hold for the decision to be right.
     pub(crate) proof: Vec<Compare>,
-    /// The references to owners that are not where they are said to be.
-    pub(crate) strays: Vec<Stray>,
+    /// The references to owners that are not in the namespace that they should be in.
+    pub(crate) missing: Vec<Missing>,
 }
 
-/// A reference to an owner that is in a namespace, but not in that of the object.
+/// A reference to an owner that is not where objects of its kind have to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stray {
+pub(crate) struct Missing {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) name: String,
@@ -46,12 +46,13 @@ pub(crate) struct Stray {
 struct Found {
     owner: Owner,
     proof: Option<Compare>,
-    is_stray: bool,
+    /// Whether it may be in another namespace.
+    is_missing: bool,
 }
 
 impl From<Owner> for Found {
     fn from(owner: Owner) -> Self {
-        Self { owner, proof: None, is_stray: false }
+        Self { owner, proof: None, is_missing: false }
     }
 }
 
@@ -76,11 +77,11 @@ impl Look<'_> {
             // A kind may be served differently than its definition says by now.
             false => Decision::Ask,
         };
-        let strays = item.owner_references.iter().zip(&found).filter(|(_, found)| found.is_stray);
-        let strays = strays.map(|(reference, _)| Stray::from(reference)).collect();
+        let missing = item.owner_references.iter().zip(&found).filter(|(_, found)| found.is_missing);
+        let missing = missing.map(|(reference, _)| Missing::from(reference)).collect();
         let proof = found.into_iter().enumerate().filter(|(at, _)| rests_on(&decision, *at));
         let proof = proof.filter_map(|(_, found)| found.proof).collect();
-        Some(Seen { item: Item::from(entry), uid: item.uid.into_owned(), decision, proof, strays })
+        Some(Seen { item: Item::from(entry), uid: item.uid.into_owned(), decision, proof, missing })
     }
 
     fn owner(&self, known: &Known, reference: &OwnerReference<'_>, namespace: &str) -> Found {
@@ -110,36 +111,36 @@ impl Look<'_> {
             return Owner::Misplaced.into();
         }
         if resource.namespaced && namespace.is_empty() {
-            let is_stray = self.is_elsewhere(resource, reference);
-            return Found { is_stray, ..Owner::Misplaced.into() };
+            return Found { is_missing: true, ..Owner::Misplaced.into() };
         }
         let namespace = if resource.namespaced { namespace } else { "" };
         let key = storage.key(ObjectName { namespace, name: &reference.name });
         let Some(entry) = self.snapshot.get(&key) else {
             let proof = (key.len() <= MAX_KEY_BYTES).then(|| Compare::absent(key));
-            let is_stray = resource.namespaced && self.is_elsewhere(resource, reference);
-            return Found { owner: Owner::Absent, proof, is_stray };
+            return Found { owner: Owner::Absent, proof, is_missing: resource.namespaced };
         };
         there(entry, reference)
     }
 
-    /// Whether there is an owner of that name and uid in any namespace.
-    fn is_elsewhere(&self, resource: &Resource, reference: &OwnerReference<'_>) -> bool {
+    /// Whether the owner is in some namespace after all.
+    pub(crate) fn is_elsewhere(&self, missing: &Missing) -> bool {
+        let resource = self.kinds.of_kind(&missing.api_version, &missing.kind);
         let namespaces = self.kinds.of_kind("v1", "Namespace");
-        let (Some(namespaces), Some(storage)) =
-            (namespaces.as_ref().and_then(|namespaces| namespaces.storage()), resource.storage())
+        let storage = |resource: Option<&Arc<Resource>>| resource.and_then(|found| found.storage().cloned());
+        let (Some(storage), Some(namespaces)) = (storage(resource.as_ref()), storage(namespaces.as_ref()))
         else {
             return false;
         };
-        let all = self.snapshot.scan(&concord_store::KeyRange::prefix(namespaces.prefix.clone()));
+        let all = self.snapshot.scan(&KeyRange::prefix(namespaces.prefix.clone()));
         all.filter_map(|entry| namespaces.object_name(&entry.key)).any(|namespace| {
-            let name = ObjectName { namespace: namespace.name, name: &reference.name };
-            self.snapshot.get(&storage.key(name)).is_some_and(|entry| is(entry, reference))
+            let name = ObjectName { namespace: namespace.name, name: &missing.name };
+            let found = self.snapshot.get(&storage.key(name)).and_then(|entry| Metadata::read(&entry.value));
+            found.is_some_and(|metadata| metadata.uid == missing.uid.as_str())
         })
     }
 }
 
-impl From<&OwnerReference<'_>> for Stray {
+impl From<&OwnerReference<'_>> for Missing {
     fn from(reference: &OwnerReference<'_>) -> Self {
         let [api_version, kind, name, uid] =
             [&reference.api_version, &reference.kind, &reference.name, &reference.uid]
@@ -149,7 +150,7 @@ impl From<&OwnerReference<'_>> for Stray {
 }
 
 fn absent(proof: Compare) -> Found {
-    Found { owner: Owner::Absent, proof: Some(proof), is_stray: false }
+    Found { owner: Owner::Absent, proof: Some(proof), is_missing: false }
 }
 
 /// There is another object of that name. An object keeps its uid for as long as it exists.
@@ -173,7 +174,7 @@ fn there(entry: &Entry, reference: &OwnerReference<'_>) -> Found {
         _ => return Owner::Solid.into(),
     };
     let proof = Some(Compare::mod_revision(entry.key.clone(), entry.mod_revision));
-    Found { owner, proof, is_stray: false }
+    Found { owner, proof, is_missing: false }
 }
 
 fn dependents(known: &Known, item: &Metadata<'_>) -> Dependents {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     GarbageCollector,
-    look::{Seen, Stray},
+    look::{Missing, Seen},
 };
 
 /// Who does it.
@@ -134,28 +134,26 @@ fn context(condition: Option<Arc<dyn Condition>>) -> Context {
     context
 }
 
-/// Tells of references to owners in other namespaces. That nobody could be told is no reason to do nothing.
-pub(crate) async fn tell_of_strays(
+/// Tells of a reference to an owner in another namespace. That nobody could be told is no reason to do nothing.
+pub(crate) async fn tell_of_stray(
     collector: &GarbageCollector,
     resource: &Resource,
     name: ObjectName<'_>,
-    seen: &Seen,
+    (seen, stray): (&Seen, &Missing),
 ) {
     let Some(events) = collector.kinds.of_kind("v1", "Event") else { return };
-    for stray in &seen.strays {
-        let context = context(None);
-        let event = event(resource, name, seen, stray, context.now);
-        let namespace = if name.namespace.is_empty() { "default" } else { name.namespace };
-        let created = collector.registry.create(&context, &events, namespace, event);
-        if let Err(error) = Box::pin(created).await {
-            tracing::warn!(namespace, name = name.name, %error, "An event could not be written.");
-        }
+    let context = context(None);
+    let event = event(resource, name, seen, stray, context.now);
+    let namespace = if name.namespace.is_empty() { "default" } else { name.namespace };
+    let created = collector.registry.create(&context, &events, namespace, event);
+    if let Err(error) = Box::pin(created).await {
+        tracing::warn!(namespace, name = name.name, %error, "An event could not be written.");
     }
 }
 
-fn event(resource: &Resource, name: ObjectName<'_>, seen: &Seen, stray: &Stray, now: Time) -> Object {
+fn event(resource: &Resource, name: ObjectName<'_>, seen: &Seen, stray: &Missing, now: Time) -> Object {
     let ObjectName { namespace, name } = name;
-    let Stray { api_version, kind, name: owner, uid } = stray;
+    let Missing { api_version, kind, name: owner, uid } = stray;
     let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let place = if namespace.is_empty() { "default" } else { namespace };
     let reference = format!("[{api_version}/{kind}, namespace: {namespace}, name: {owner}, uid: {uid}]");

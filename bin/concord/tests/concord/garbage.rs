@@ -2,8 +2,10 @@
 
 use std::{path::Path, time::Duration};
 
+use concord_server::test_client::Protocol;
 use concord_testing::etcd::Cluster;
 use futures_util::{StreamExt as _, stream};
+use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kube::{
     Api, Client, ResourceExt as _,
@@ -16,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use crate::support::{Program, SOON, client};
+use crate::support::{Program, SOON, client, refused};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_the_embedded_store() {
@@ -291,4 +293,83 @@ async fn owners_that_only_another_server_knows_are_respected() {
     maps[0].left(&["kept-by-new", "kept-by-old", "kube-root-ca.crt"]).await;
     classes.delete("class", &DeleteParams::default()).await.expect("deleted");
     maps[0].left(&["kube-root-ca.crt"]).await;
+}
+
+const ENFORCED: &str = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement,LimitRanger";
+
+/// Bob may write ConfigMaps, but not delete them.
+async fn let_bob_write(client: &Client) {
+    let rbac =
+        |kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind));
+    for (kind, data) in [
+        (
+            "ClusterRole",
+            json!({"rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "get", "patch"]},
+            ]}),
+        ),
+        (
+            "ClusterRoleBinding",
+            json!({
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bob"},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}],
+            }),
+        ),
+    ] {
+        let object = DynamicObject::new("bob", &rbac(kind)).data(data);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &rbac(kind));
+        api.create(&PostParams::default(), &object).await.expect("created");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_are_named_by_those_who_may() {
+    let data = tempdir().expect("a directory");
+    let ended = refused(data.path(), &["--enable-admission-plugins=NoSuchPlugin"]).await;
+    assert!(
+        ended.stderr.contains("enable-admission-plugins plugin \"NoSuchPlugin\" is unknown"),
+        "{}",
+        ended.stderr
+    );
+    let server = Program::start_with(data.path(), &[ENFORCED]).await;
+    server.ready(200).await;
+    let kube = client(data.path()).await;
+    let_bob_write(&kube).await;
+    let maps = Objects::new(&kube, "default", "", "v1", "ConfigMap");
+    let root = maps.create("root", None, json!({})).await;
+    maps.create("map", None, json!({})).await;
+    let mut admin = server.admin(Protocol::Http2).await;
+    let mut bob = async |method: Method, path: &str, kind: &str, references: Value| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let name = if name == "configmaps" { "new" } else { name };
+        let body = json!({"metadata": {"name": name, "ownerReferences": references}}).to_string();
+        let path = format!("/api/v1/namespaces/default/{path}");
+        let headers = [("content-type", kind), ("impersonate-user", "bob")];
+        let answer = admin.exchange(method, &path, &headers, body.into()).await.expect("an answer");
+        let body: Value = serde_json::from_str(&answer.body).expect("JSON");
+        (answer.status, body["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let (merge, json) = ("application/merge-patch+json", "application/json");
+    let blocking = maps.owner(&root);
+    let mut loose = blocking.clone();
+    loose["blockOwnerDeletion"] = false.into();
+    let unknown = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "w", "blockOwnerDeletion": true,
+    });
+    let text =
+        "configmaps \"map\" is forbidden: cannot set an ownerRef on a resource you can't delete: , <nil>";
+    assert_eq!(bob(Method::PATCH, "configmaps/map", merge, json!([loose])).await, (403, text.to_owned()));
+    assert_eq!(bob(Method::PATCH, "configmaps/map", merge, Value::Null).await.0, 200, "nothing changes");
+    let text = "configmaps \"new\" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource \
+                you can't set finalizers on: , <nil>";
+    assert_eq!(bob(Method::POST, "configmaps", json, json!([blocking])).await, (403, text.to_owned()));
+    let text = "configmaps \"new\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find \
+                RESTMapping for APIVersion example.com/v1 Kind Widget: no matches for kind \"Widget\" in version \
+                \"example.com/v1\"";
+    assert_eq!(bob(Method::POST, "configmaps", json, json!([unknown])).await, (403, text.to_owned()));
+    assert_eq!(bob(Method::POST, "configmaps", json, json!([loose])).await.0, 201, "his own object");
+    // The collector itself may do what it has to.
+    maps.delete("root", PropagationPolicy::Orphan).await;
+    maps.gone("root").await;
+    assert!(maps.api.get("new").await.expect("it stays").owner_references().is_empty());
 }

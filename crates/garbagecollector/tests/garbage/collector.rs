@@ -189,5 +189,5 @@ async fn several_servers_do_the_work_of_one() {
     for running in running {
         running.stop().await;
     }
-    assert_eq!(servers[0].state.references(), 0);
+    servers[0].until_free().await;
 }

@@ -1,5 +1,6 @@
 //! The garbage collector: as pure functions on a model, and on a real store.
 
+mod audit;
 mod collector;
 mod fuzz;
 mod random;

@@ -121,7 +121,7 @@ impl Server {
         Self::of(store.clone()).await
     }
 
-    async fn of(store: Arc<dyn Store>) -> Self {
+    pub(crate) async fn of(store: Arc<dyn Store>) -> Self {
         let view = GraphView::new("/registry/");
         let state = view.state();
         let views: Vec<Box<dyn View>> = vec![Box::new(view)];
@@ -238,6 +238,15 @@ impl Server {
             }
             assert!(started.elapsed() < PATIENCE, "{left:?} are left, not {expected:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until nothing has an owner any more.
+    pub(crate) async fn until_free(&self) {
+        let started = Instant::now();
+        while self.state.references() > 0 {
+            assert!(started.elapsed() < PATIENCE, "{} references are left", self.state.references());
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
