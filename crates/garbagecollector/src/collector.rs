@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt,
+    hash::Hash,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -27,7 +28,7 @@ use crate::{
 /// How many objects are worked on at once: enough for the store to commit them in groups.
 const AT_ONCE: usize = 64;
 
-/// How many owners are remembered that were looked for everywhere.
+/// How many owners are remembered that are not where they should be.
 const MOST_REMEMBERED: usize = 500;
 
 /// How long to wait for a state that is on its way.
@@ -41,8 +42,10 @@ pub struct GarbageCollector {
     pub(crate) registry: Arc<Registry>,
     pub(crate) kinds: Kinds,
     state: GraphState,
-    /// The uids of owners that were looked for everywhere, of late.
-    nowhere: Mutex<HashSet<String>>,
+    /// The owners that were looked for everywhere, of late: many objects may have had the same one.
+    nowhere: Mutex<HashSet<Missing>>,
+    /// Who was told to have which owner elsewhere, by uid: what failed is looked at again.
+    told: Mutex<HashSet<(String, Missing)>>,
 }
 
 /// How looking at an object ended.
@@ -71,7 +74,13 @@ impl GarbageCollector {
     /// Works on the objects of these resources. `state` is of the view that the replica of the registry feeds. While there
     /// are definitions that are not served yet nothing is decided, see [`Resources::is_current`].
     pub fn new(registry: Arc<Registry>, resources: Arc<dyn Resources>, state: GraphState) -> Self {
-        Self { registry, kinds: Kinds::new(resources), state, nowhere: Mutex::default() }
+        Self {
+            registry,
+            kinds: Kinds::new(resources),
+            state,
+            nowhere: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
     /// Goes on until it is cancelled. Whoever begins looks at everything once.
@@ -88,9 +97,9 @@ impl GarbageCollector {
             self.state.take().into_iter().for_each(|key| work.queue.add(key));
             let next = work.queue.wake(Instant::now());
             while work.tasks.len() < AT_ONCE
-                && let Some((key, failures)) = work.queue.take()
+                && let Some(key) = work.queue.take()
             {
-                let task = work.tasks.spawn(Arc::clone(self).look_at(key.clone(), failures));
+                let task = work.tasks.spawn(Arc::clone(self).look_at(key.clone()));
                 work.busy.insert(task.id(), key);
             }
             tokio::select! {
@@ -101,7 +110,7 @@ impl GarbageCollector {
         }
     }
 
-    async fn look_at(self: Arc<Self>, key: Key, failures: u32) -> Outcome {
+    async fn look_at(self: Arc<Self>, key: Key) -> Outcome {
         let revision = self.state.known().revision;
         // What the graph has noticed is a moment from being published.
         let state = self.registry.replica().not_older_than(revision, WAIT_FOR_STATE).await;
@@ -115,10 +124,8 @@ impl GarbageCollector {
         if seen.decision == Decision::Ask {
             return Outcome::Later;
         }
-        if failures == 0 {
-            for stray in seen.missing.iter().filter(|missing| self.is_elsewhere(&look, missing)) {
-                write::tell_of_stray(&self, &resource, name, (&seen, stray)).await;
-            }
+        for stray in seen.missing.iter().filter(|missing| self.is_news(&look, &seen, missing)) {
+            write::tell_of_stray(&self, &resource, name, (&seen, stray)).await;
         }
         let done = self.carry_out(&resource, name, key.clone(), &seen).await;
         done.map_or_else(|status| failed(name, &status), |()| Outcome::Done)
@@ -144,20 +151,18 @@ impl GarbageCollector {
         }
     }
 
-    /// Whether an owner is in another namespace. Many objects may have had the same one, which is looked for once.
-    fn is_elsewhere(&self, look: &Look<'_>, missing: &Missing) -> bool {
-        if self.nowhere.lock().contains(&missing.uid) {
+    /// Whether an owner is in another namespace, and nobody was told.
+    fn is_news(&self, look: &Look<'_>, seen: &Seen, missing: &Missing) -> bool {
+        if self.nowhere.lock().contains(missing) {
             return false;
         }
-        let found = look.is_elsewhere(missing);
-        if !found {
-            let mut nowhere = self.nowhere.lock();
-            if nowhere.len() == MOST_REMEMBERED {
-                nowhere.clear();
+        match look.is_elsewhere(missing) {
+            true => remember(&mut self.told.lock(), (seen.uid.clone(), missing.clone())),
+            false => {
+                remember(&mut self.nowhere.lock(), missing.clone());
+                false
             }
-            nowhere.insert(missing.uid.clone());
         }
-        found
     }
 
     fn look<'a>(&'a self, snapshot: &'a Snapshot) -> Look<'a> {
@@ -214,6 +219,14 @@ fn failed(name: ObjectName<'_>, status: &Status) -> Outcome {
             Outcome::Later
         }
     }
+}
+
+/// Whether it is new. What is remembered is forgotten when it becomes too much.
+fn remember<T: Hash + Eq>(known: &mut HashSet<T>, new: T) -> bool {
+    if known.len() == MOST_REMEMBERED {
+        known.clear();
+    }
+    known.insert(new)
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -34,7 +34,7 @@ pub(crate) struct Seen {
 }
 
 /// A reference to an owner that is not where objects of its kind have to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Missing {
     pub(crate) api_version: String,
     pub(crate) kind: String,

@@ -51,13 +51,11 @@ impl Queue {
         }
     }
 
-    /// The next one to look at, and how often that has failed. It has to be given back.
-    pub(crate) fn take(&mut self) -> Option<(Key, u32)> {
+    /// The next one to look at. It has to be given back.
+    pub(crate) fn take(&mut self) -> Option<Key> {
         let key = self.ready.pop_front()?;
-        let slot = self.slots.get_mut(&key)?;
-        slot.place = Place::Busy;
-        let failures = slot.failures;
-        Some((key, failures))
+        self.slots.get_mut(&key)?.place = Place::Busy;
+        Some(key)
     }
 
     /// It was looked at.
@@ -111,13 +109,13 @@ mod tests {
         queue.add(key("a"));
         queue.add(key("a"));
         queue.add(key("b"));
-        assert_eq!(queue.take(), Some((key("a"), 0)));
+        assert_eq!(queue.take(), Some(key("a")));
         queue.add(key("a"));
-        assert_eq!(queue.take(), Some((key("b"), 0)));
+        assert_eq!(queue.take(), Some(key("b")));
         assert_eq!(queue.take(), None, "a is being looked at");
         queue.done(&key("a"));
         queue.done(&key("b"));
-        assert_eq!(queue.take(), Some((key("a"), 0)));
+        assert_eq!(queue.take(), Some(key("a")));
         queue.done(&key("a"));
         assert_eq!(queue.take(), None);
         assert!(queue.slots.is_empty());
@@ -128,7 +126,7 @@ mod tests {
         let (mut queue, mut now) = (Queue::default(), Instant::now());
         queue.add(key("a"));
         for failures in 0..30 {
-            assert_eq!(queue.take(), Some((key("a"), failures)));
+            assert_eq!(queue.take(), Some(key("a")));
             queue.retry(key("a"), now);
             let due = queue.wake(now).expect("not yet");
             assert_eq!(due - now, pause(failures));
@@ -137,10 +135,10 @@ mod tests {
             assert_eq!(queue.wake(now), None);
         }
         assert_eq!(pause(30), PAUSES.1);
-        assert_eq!(queue.take(), Some((key("a"), 30)));
+        assert_eq!(queue.take(), Some(key("a")));
         queue.retry(key("a"), now);
         queue.add(key("a"));
         assert_eq!(queue.wake(now), None);
-        assert_eq!(queue.take(), Some((key("a"), 31)), "it changed, so it is not waited for");
+        assert_eq!(queue.take(), Some(key("a")), "it changed, so it is not waited for");
     }
 }

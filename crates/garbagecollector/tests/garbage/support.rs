@@ -228,6 +228,20 @@ impl Server {
         events.map(|event| Value::Object(event.expect("readable"))).collect()
     }
 
+    /// The event about an object, once there is one.
+    pub(crate) async fn event(&self, namespace: &str, name: &str) -> Value {
+        let started = Instant::now();
+        loop {
+            let events = self.events(namespace).await;
+            let found = events.into_iter().find(|event| event["involvedObject"]["name"] == name);
+            if let Some(event) = found {
+                return event;
+            }
+            assert!(started.elapsed() < PATIENCE, "nothing is told of {name}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Waits until exactly these ConfigMaps are left.
     pub(crate) async fn until_left(&self, expected: &[&str]) {
         let started = Instant::now();
