@@ -9,8 +9,8 @@ use crate::{
     access::AuthorizationOptions, aggregation::AggregationOptions, audit::AuditOptions,
     authentication::AuthenticationOptions, duration, encryption::EncryptionOptions, fleet::FleetOptions,
     garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
-    peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions, version,
-    webhooks::WebhookOptions,
+    peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions, storage::StorageCommand,
+    version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Back up, restore or check an embedded store.
     #[command(subcommand)]
     Store(StoreCommand),
+    /// See in which versions and with which keys objects are stored, and migrate them.
+    #[command(subcommand)]
+    Storage(StorageCommand),
     /// Print the version of Concord and of the Kubernetes API it speaks.
     Version,
 }

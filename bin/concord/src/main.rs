@@ -28,6 +28,7 @@ mod progress;
 mod reload;
 mod serve;
 mod service_accounts;
+mod storage;
 mod store;
 mod version;
 mod webhooks;
@@ -49,7 +50,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // Nothing is left to do if even this cannot be written.
             writeln!(io::stderr(), "error: {error:#}").ok();
@@ -58,14 +59,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<()> {
+fn run() -> anyhow::Result<ExitCode> {
     let arguments = config_file::expand(env::args_os().collect())?;
-    match Cli::parse_from(arguments).command {
+    let done = match Cli::parse_from(arguments).command {
         Command::Serve(options) => serve::run(*options),
         Command::Kubeconfig(options) => kubeconfig::run(&options),
         Command::Store(command) => store::run(command),
+        Command::Storage(command) => return storage::run(command),
         Command::Version => say(&version::summary()),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Writes a line for people or scripts to standard output.

@@ -1,6 +1,7 @@
 //! Migration of what is stored: upstream's scenarios, its defects absent, and what it cannot do.
 
 mod api;
+mod command;
 mod control;
 mod definitions;
 mod faults;

@@ -1,0 +1,113 @@
+//! `concord storage`, as an operator types it.
+
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{create_foo, define, migration, migrations};
+use crate::{
+    encryption::{EncryptionFile, reloads},
+    support::{Ended, Program, client, run},
+};
+
+/// Runs a command against the server whose data this is.
+async fn storage(data: &Path, arguments: &[&str]) -> Ended {
+    let data = data.to_str().expect("test paths are text");
+    run(&[&["storage"], arguments, &["--data-dir", data]].concat()).await
+}
+
+fn json_of(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{} {}", ended.stdout, ended.stderr))
+}
+
+async fn create_secret(client: &Client, name: &str) {
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let secret = Secret { metadata, ..Secret::default() };
+    secrets.create(&PostParams::default(), &secret).await.expect("created");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_stored_is_shown_counted_and_migrated() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &["--storage-migration-delay=0s", "--server-id=me"]).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    define(&client, &["v1", "v2"], "v1").await;
+    create_foo(&client, "v1", "a").await;
+    let census = storage(data.path(), &["census", "foos.example.com"]).await;
+    assert_eq!(census.status.code(), Some(0), "{}", census.stderr);
+    assert!(
+        census.stdout.contains("example.com/v1   -            1         as the servers write"),
+        "{}",
+        census.stdout
+    );
+    define(&client, &["v1", "v2"], "v2").await;
+    create_foo(&client, "v2", "b").await;
+    let census = storage(data.path(), &["census", "foos.example.com", "-o", "json"]).await;
+    assert_eq!(census.status.code(), Some(2));
+    let census = json_of(&census);
+    assert_eq!((&census["clean"], census["rows"].as_array().map(Vec::len)), (&json!(false), Some(2)));
+
+    let migrated = storage(data.path(), &["migrate", "foos.example.com", "-o", "json"]).await;
+    assert_eq!(migrated.status.code(), Some(0), "{}", migrated.stderr);
+    let migrated = json_of(&migrated);
+    assert_eq!((&migrated[0]["migrated"], &migrated[0]["succeeded"]), (&json!(1), &json!(true)));
+    let status = storage(data.path(), &["status", "foos.example.com", "-o", "json"]).await;
+    let status = json_of(&status);
+    let found = &status["resources"][0];
+    assert_eq!((&found["agreed"], &found["servers"][0]["version"]), (&json!(true), &json!("example.com/v2")));
+    assert!(found["lastMigration"].as_str().is_some_and(|text| text.starts_with("Succeeded (")), "{found}");
+    let text = storage(data.path(), &["status"]).await.stdout;
+    assert!(text.lines().next().is_some_and(|line| line.starts_with("RESOURCE ")), "{text}");
+
+    let paused = migration("held", "example.com", "foos", &[("paused", "true")]);
+    migrations(&client).create(&PostParams::default(), &paused).await.expect("created");
+    for (command, code) in [("resume", 0), ("cancel", 0), ("pause", 0)] {
+        assert_eq!(storage(data.path(), &[command, "held"]).await.status.code(), Some(code), "{command}");
+    }
+    let missing = storage(data.path(), &["cancel", "nobody"]).await;
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(missing.stderr.contains("\"nobody\" not found"), "{}", missing.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_rotated_step_by_step() {
+    let data = tempdir().expect("a directory");
+    let file = EncryptionFile::new("[secrets]", "[{aesgcm: {keys: [<key1>]}}, {identity: {}}]");
+    let flags = [file.flag(), "--encryption-provider-config-automatic-reload".to_owned()];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).chain(["--storage-migration-delay=0s"]).collect();
+    let server = Program::start_with(data.path(), &flags).await;
+    server.ready(200).await;
+    create_secret(&client(data.path()).await, "one").await;
+    let rotate = || storage(data.path(), &["rotate-key", "--to", "aesgcm:v1:key2"]);
+    // What is in force is known to others a moment later.
+    let until = async |code: i32, text: &str| {
+        let begin = std::time::Instant::now();
+        loop {
+            let ended = rotate().await;
+            if ended.status.code() == Some(code) && ended.stdout.contains(text) {
+                return;
+            }
+            assert!(begin.elapsed() < crate::support::SOON, "{} {}", ended.stdout, ended.stderr);
+        }
+    };
+    until(3, "Step 1 of 4").await;
+    file.replace("[secrets]", "[{aesgcm: {keys: [<key1>, <key2>]}}, {identity: {}}]");
+    reloads(&server, "success", 1).await;
+    until(3, "Step 2 of 4").await;
+    file.replace("[secrets]", "[{aesgcm: {keys: [<key2>, <key1>]}}, {identity: {}}]");
+    reloads(&server, "success", 2).await;
+    until(0, "nothing needs aesgcm:v1:key1 any more").await;
+    let census = json_of(&storage(data.path(), &["census", "secrets", "-o", "json"]).await);
+    assert_eq!(
+        (&census["clean"], &census["rows"][0]["encryption"]),
+        (&json!(true), &json!("aesgcm:v1:key2"))
+    );
+}
