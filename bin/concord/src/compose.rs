@@ -78,7 +78,7 @@ pub(crate) struct Parts {
     range: IpRange,
     pub(crate) advertise_address: IpAddr,
     openid: Option<Arc<OpenId>>,
-    migrator: Option<Migrator>,
+    pub(crate) migrator: Option<Migrator>,
 }
 
 impl Parts {
@@ -301,9 +301,6 @@ impl Parts {
         if let Some(fleet) = self.fleet.clone() {
             let registry = self.registry.clone();
             controllers.run_also(|cancel| fleet.run(registry, cancel)).await;
-        }
-        if let Some(migrator) = self.migrator.clone() {
-            controllers.run_also(|cancel| async move { migrator.run(cancel).await }).await;
         }
         if let Some(peers) = self.peers.clone() {
             controllers.run_also(|cancel| peers.run(cancel)).await;

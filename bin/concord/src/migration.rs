@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use concord_apis::FeatureGates;
+use concord_controllers::Controllers;
+use concord_election::Leadership;
 use concord_migrator::{Config, Migrator};
 
 use crate::duration;
@@ -26,4 +28,17 @@ pub(crate) fn migrator(
     let delay = options.storage_migration_delay;
     let automatic_after = (!delay.is_zero()).then_some(delay);
     features.enabled("StorageVersionMigrator").then(|| Migrator::new(Config { automatic_after, ..config }))?
+}
+
+/// Runs it with the other controllers, while this server leads.
+pub(crate) async fn start(migrator: Option<Migrator>, controllers: &Controllers, leadership: Leadership) {
+    let Some(migrator) = migrator else { return };
+    let migrate = |cancel| async move {
+        let work = |end| {
+            let migrator = migrator.clone();
+            async move { migrator.run(end).await }
+        };
+        leadership.lead(&cancel, work).await;
+    };
+    controllers.run_also(migrate).await;
 }

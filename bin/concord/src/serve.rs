@@ -40,7 +40,7 @@ use crate::{
     encryption::AtRest,
     engine::{Engine, key_prefix},
     garbage::Garbage,
-    host, kubeconfig, logging,
+    host, kubeconfig, logging, migration,
     peers::{self, Peering},
     reload::Reloader,
     say,
@@ -139,6 +139,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let port = server.local_addr().port();
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
     let leadership = election::stand(&parts, &controllers, engine.is_shared()).await;
+    migration::start(parts.migrator.clone(), &controllers, leadership.clone()).await;
     garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
     let at = SocketAddr::new(parts.advertise_address, port);
     let fleet = parts.fleet.as_ref().filter(|_| engine.is_shared());

@@ -13,6 +13,7 @@
 mod autoscaling;
 mod events;
 mod go_json;
+mod migration;
 mod resource;
 
 use serde_json::{Map, Value};
@@ -155,6 +156,8 @@ fn changed(kind: &str, from: &str, to: &str) -> Option<Change> {
         ("HorizontalPodAutoscaler", "autoscaling/v2", "autoscaling/v1") => Some(autoscaling::to_v1),
         ("Event", "v1", "events.k8s.io/v1") => Some(events::from_core),
         ("Event", "events.k8s.io/v1", "v1") => Some(events::to_core),
+        ("StorageVersionMigration", "storagemigration.k8s.io/v1alpha1", _) => Some(migration::from_alpha),
+        ("StorageVersionMigration", _, "storagemigration.k8s.io/v1alpha1") => Some(migration::to_alpha),
         _ => match (split(from), split(to)) {
             (("resource.k8s.io", from), ("resource.k8s.io", to)) => resource::change(kind, from, to),
             _ => None,

@@ -22,6 +22,7 @@ mod choose;
 mod controller;
 mod decide;
 mod definitions;
+mod events;
 mod migration;
 mod pace;
 mod progress;

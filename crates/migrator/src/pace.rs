@@ -36,12 +36,16 @@ impl Pace {
         self.limit as usize
     }
 
-    /// How long to wait before a write that is ready at `now`.
-    pub(crate) fn reserve(&mut self, now: Instant) -> Duration {
-        let Some(rate) = self.rate else { return Duration::ZERO };
+    /// How long the next write has to wait, if it is ready at `now`.
+    pub(crate) fn wait(&self, now: Instant) -> Duration {
+        self.next.map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
+    }
+
+    /// A write begins at `now`.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        // What was not used is not saved up.
         let begin = self.next.map_or(now, |next| next.max(now));
-        self.next = Some(begin + Duration::from_secs_f64(1.0 / rate));
-        begin - now
+        self.next = self.rate.map(|rate| begin + Duration::from_secs_f64(1.0 / rate));
     }
 
     /// A write went well and took so long.
@@ -91,12 +95,16 @@ mod tests {
     fn a_rate_is_kept() {
         let mut pace = Pace::new();
         let begin = Instant::now();
-        assert_eq!(pace.reserve(begin), Duration::ZERO);
+        pace.begin(begin);
+        assert_eq!(pace.wait(begin), Duration::ZERO);
         pace.set_rate(Some(10.0));
-        let waits: Vec<u128> = (0..3).map(|_| pace.reserve(begin).as_millis()).collect();
-        assert_eq!(waits, [0, 100, 200]);
-        // What was not used is not saved up.
+        let mut wait = |at: Instant| {
+            let wait = pace.wait(at);
+            pace.begin(at);
+            wait.as_millis()
+        };
+        assert_eq!([wait(begin), wait(begin), wait(begin)], [0, 100, 200]);
         let later = begin + Duration::from_secs(10);
-        assert_eq!((pace.reserve(later).as_millis(), pace.reserve(later).as_millis()), (0, 100));
+        assert_eq!([wait(later), wait(later)], [0, 100], "what was not used is not saved up");
     }
 }

@@ -31,6 +31,9 @@ pub struct Progress {
     pub total: u64,
     /// How many were written.
     pub migrated: u64,
+    /// How many of those in earlier passes: this one finds them in the right form.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub migrated_before: u64,
     /// How many had the right form already.
     pub current: u64,
     /// How many cannot be written.
@@ -56,6 +59,11 @@ pub struct Progress {
     pub census: Vec<Counted>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// An object that could not be written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -79,12 +87,22 @@ impl Progress {
     /// Starts to count anew: what was counted before is looked at again.
     pub(crate) fn restart(&mut self) {
         let Self { target, agreement, checkpoint, total, started_at, migrated, .. } = std::mem::take(self);
-        *self = Self { target, agreement, checkpoint, total, started_at, migrated, ..Self::default() };
+        let migrated_before = migrated;
+        *self = Self {
+            target,
+            agreement,
+            checkpoint,
+            total,
+            started_at,
+            migrated,
+            migrated_before,
+            ..Self::default()
+        };
     }
 
     /// How many objects have been looked at in this pass.
     pub(crate) fn seen(&self) -> u64 {
-        self.current + self.migrated + self.failed + self.deferred
+        (self.current + self.migrated + self.failed + self.deferred).saturating_sub(self.migrated_before)
     }
 
     pub(crate) fn fail(&mut self, object: String, message: String) {
@@ -117,6 +135,10 @@ mod tests {
     #[test]
     fn progress_is_read_as_it_is_written() {
         let mut progress = Progress { total: 100, migrated: 20, current: 30, ..Progress::default() };
+        progress.measure(50, Duration::from_secs(10));
+        progress.restart();
+        assert_eq!((progress.seen(), progress.migrated), (0, 20), "it is looked at again");
+        progress.current = 50;
         progress.measure(50, Duration::from_secs(10));
         assert_eq!((progress.rate_per_second, progress.eta_seconds), (5.0, Some(10)));
         (0..30).for_each(|n| progress.fail(format!("o{n}"), "no".to_owned()));

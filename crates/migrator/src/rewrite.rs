@@ -4,15 +4,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use concord_codec::{FieldValidation, PatchType};
-use concord_meta::{GroupResource, Status};
-use concord_registry::{ObjectName, Part, PatchRequest};
+use concord_meta::Status;
+use concord_registry::{ObjectName, Part, PatchRequest, Resource};
 use concord_store::{Revision, Scan};
 
-use crate::{
-    Row,
-    census::form,
-    shared::{Found, Shared},
-};
+use crate::{Row, census::form, shared::Shared};
 
 /// How often one object is tried before the others go first.
 const TRIES: u32 = 6;
@@ -64,7 +60,7 @@ impl Shared {
     /// Writes an object that is kept since `revision` in another form than `target`.
     pub(crate) async fn rewrite(
         &self,
-        name: &GroupResource,
+        resource: &Resource,
         key: &Bytes,
         mut revision: Revision,
         target: &Row,
@@ -72,7 +68,7 @@ impl Shared {
         let mut last = String::new();
         for tries in 0..TRIES {
             let begin = Instant::now();
-            let status = match self.write(name, key, revision).await {
+            let status = match self.write(resource, key, revision).await {
                 // A write that changed nothing: the server does not store what it said it would.
                 Ok(written) if written == revision => {
                     Status::internal_error("the object was not stored anew: this server is behind")
@@ -97,9 +93,11 @@ impl Shared {
     }
 
     /// The patch of a migrator: it changes nothing, and says of which state it thinks so.
-    async fn write(&self, name: &GroupResource, key: &Bytes, revision: Revision) -> Result<Revision, Status> {
-        let gone = || Status::service_unavailable(format!("{} is not served at the moment", name.resource));
-        let Found::Stored(resource) = self.find(name) else { return Err(gone()) };
+    async fn write(&self, resource: &Resource, key: &Bytes, revision: Revision) -> Result<Revision, Status> {
+        let plural = &resource.names.plural;
+        let gone = || Status::service_unavailable(format!("{plural} are not served at the moment"));
+        // As it is served now: a definition may have changed.
+        let resource = self.config.resources.find(&resource.version, plural).ok_or_else(gone)?;
         let storage = resource.storage().ok_or_else(gone)?;
         let Some(object) = storage.object_name(key) else {
             return Err(Status::bad_request("the key is not that of an object"));
@@ -128,6 +126,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use concord_meta::GroupResource;
+
     use super::*;
 
     #[test]

@@ -17,7 +17,7 @@ use crate::agreement::{Writers, writers};
 
 /// Who migrates: upstream's name, which webhooks and audit logs know.
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
-const MANAGER: &str = "storage-version-migrator-controller";
+pub(crate) const MANAGER: &str = "storage-version-migrator-controller";
 
 /// What a migrator works with.
 pub struct Config {

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use concord_meta::GroupResource;
-use concord_registry::Storage;
+use concord_registry::{Resource, Storage};
 use concord_store::{KeyRange, KeyValue, Scan};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 
@@ -19,6 +19,9 @@ use crate::{
     rewrite::Outcome,
     shared::Shared,
 };
+
+/// How often to look at least whether a walk is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How a part of a walk ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub(crate) enum Walked {
 /// A walk over the objects of a resource.
 pub(crate) struct Walk<'a> {
     pub(crate) shared: &'a Shared,
+    pub(crate) resource: &'a Resource,
+    /// What it is called.
     pub(crate) name: &'a GroupResource,
     pub(crate) storage: &'a Storage,
     pub(crate) target: &'a Row,
@@ -55,18 +60,15 @@ impl Walk<'_> {
             Err(error) => return Walked::Unreadable(error.to_string()),
         };
         let keyring = self.shared.config.keyring.as_deref();
-        let (mut stale, mut current) = (VecDeque::new(), 0);
-        for entry in page.entries {
-            match form(keyring, &entry.key, &entry.value) == *self.target {
-                true => current += 1,
-                false => stale.push_back(entry),
-            }
-        }
-        if let Some(unwritten) = self.write_all(stale, progress, pace).await {
+        let is_current = |entry: &KeyValue| form(keyring, &entry.key, &entry.value) == *self.target;
+        let (current, stale): (Vec<KeyValue>, Vec<KeyValue>) = page.entries.into_iter().partition(is_current);
+        let current: Vec<Bytes> = current.into_iter().map(|entry| entry.key).collect();
+        if let Some(unwritten) = self.write_all(stale.into(), progress, pace).await {
+            progress.current += current.iter().filter(|key| **key < unwritten).count() as u64;
             progress.cursor = self.cursor(&unwritten);
             return Walked::Interrupted;
         }
-        progress.current += current;
+        progress.current += current.len() as u64;
         match page.resume {
             Some(resume) => {
                 progress.cursor = self.cursor(&resume);
@@ -89,27 +91,28 @@ impl Walk<'_> {
         pace: &mut Pace,
     ) -> Option<Bytes> {
         let mut under_way = FuturesUnordered::new();
-        let mut unwritten = None;
         loop {
-            while unwritten.is_none() && under_way.len() < pace.limit() {
+            let is_wanted = stale.is_empty() || (self.is_wanted)();
+            while is_wanted && under_way.len() < pace.limit() && pace.wait(Instant::now()).is_zero() {
                 let Some(entry) = stale.pop_front() else { break };
-                if !(self.is_wanted)() {
-                    unwritten = Some(entry.key);
-                    break;
-                }
-                let wait = pace.reserve(Instant::now());
-                under_way.push(self.write(entry, wait));
+                pace.begin(Instant::now());
+                under_way.push(self.write(entry));
             }
-            let Some((key, outcome)) = under_way.next().await else { return unwritten };
-            self.count(&key, outcome, progress, pace);
+            let waits = is_wanted && !stale.is_empty() && under_way.len() < pace.limit();
+            // Not too long without looking whether it is still wanted.
+            let wait = pace.wait(Instant::now()).min(LOOK);
+            tokio::select! {
+                Some((key, outcome)) = under_way.next(), if !under_way.is_empty() => {
+                    self.count(&key, outcome, progress, pace);
+                }
+                () = tokio::time::sleep(wait), if waits => {}
+                else => return stale.pop_front().map(|entry| entry.key),
+            }
         }
     }
 
-    async fn write(&self, entry: KeyValue, wait: Duration) -> (Bytes, Outcome) {
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-        let outcome = self.shared.rewrite(self.name, &entry.key, entry.mod_revision, self.target).await;
+    async fn write(&self, entry: KeyValue) -> (Bytes, Outcome) {
+        let outcome = self.shared.rewrite(self.resource, &entry.key, entry.mod_revision, self.target).await;
         (entry.key, outcome)
     }
 

@@ -165,6 +165,7 @@ impl Worker {
         if self.progress.phase != phase {
             phase.clone_into(&mut self.progress.phase);
             self.shared.show(&self.which, &self.progress).await?;
+            self.shared.event(&self.which, reason, message).await;
         }
         self.say(&[running(false, reason, message)], None).await?;
         let Self { shared, changes, orders, .. } = self;
@@ -201,6 +202,8 @@ impl Worker {
             });
         }
         self.say(&conditions, Some(checkpoint)).await?;
+        let message = format!("All servers write {}, at revision {checkpoint}", agreed.target);
+        self.shared.event(&self.which, "Started", &message).await;
         self.run = Some(Run {
             target: agreed.target.clone(),
             fingerprint: agreed.fingerprint,
@@ -235,16 +238,25 @@ impl Worker {
     async fn walk(&mut self, resource: &Resource, storage: &Storage) -> Result<(), Status> {
         let Some(run) = self.run.clone() else { return Ok(()) };
         let (orders, changes) = (self.orders.clone(), self.changes.clone());
-        // Whatever changes, it is decided anew whether to go on.
+        // Whatever changes, it is decided anew whether to go on; and now and then it is said how far it is.
+        let begin = Instant::now();
         let is_wanted = move || {
             let is_same = |changed: Result<bool, _>| changed.is_ok_and(|changed: bool| !changed);
-            is_same(orders.has_changed())
+            begin.elapsed() < SHOW
+                && is_same(orders.has_changed())
                 && changes.as_ref().is_none_or(|changes| is_same(changes.has_changed()))
         };
         self.pace.set_rate(self.orders.borrow().rate);
         let shared = self.shared.clone();
         let name = resource.group_resource();
-        let walk = Walk { shared: &shared, name: &name, storage, target: &run.target, is_wanted: &is_wanted };
+        let walk = Walk {
+            shared: &shared,
+            resource,
+            name: &name,
+            storage,
+            target: &run.target,
+            is_wanted: &is_wanted,
+        };
         loop {
             let walked = walk.page(&mut self.progress, &mut self.pace).await;
             self.progress.measure(self.progress.seen().saturating_sub(self.began.1), self.began.0.elapsed());
@@ -371,7 +383,9 @@ impl Worker {
         let known = self.run.is_some().then(|| self.resource.to_string());
         self.shared.config.metrics.migration_ended(known.as_deref().unwrap_or("unknown"), how.kind);
         let done = running(false, "MigrationCompleted", "Migration completed");
+        let (kind, message) = (how.kind, how.message.clone());
         self.say(&[done, how], None).await?;
+        self.shared.event(&self.which, kind, &message).await;
         Ok(true)
     }
 }

@@ -50,6 +50,7 @@ impl Bar {
     pub(crate) fn show(&mut self, resource: &str, progress: &Value, held_up: Option<&str>) {
         let number = |name: &str| progress[name].as_u64().unwrap_or_default();
         let done = ["current", "migrated", "failed", "deferred"].map(number).iter().sum::<u64>();
+        let done = done.saturating_sub(number("migratedBefore"));
         let total = number("total").max(done);
         let text = held_up.map_or_else(|| pace(progress), |why| format!("waiting: {why}"));
         match self {

@@ -1,6 +1,8 @@
 //! A server that is killed in the middle.
 
-use concord_testing::etcd::Cluster;
+use std::path::Path;
+
+use concord_store_embedded::{EmbeddedStore, Options};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
@@ -8,9 +10,9 @@ use kube::{
 };
 use tempfile::tempdir;
 
-use super::{ask, condition, kept, migration, migrations, progress, succeeds, until};
+use super::{ask, kept, migration, migrations, progress, succeeds, until};
 use crate::{
-    encryption::{EncryptionFile, etcd_store},
+    encryption::EncryptionFile,
     support::{Program, client},
 };
 
@@ -26,20 +28,20 @@ async fn create(client: &Client, count: usize) {
     }
 }
 
+/// What is kept in the file of a server that has ended.
+async fn in_file(data: &Path) -> Vec<(String, bytes::Bytes)> {
+    let store = EmbeddedStore::open(&Options::new(data.join("store.db"))).expect("a store");
+    let all = kept(&store, CONFIGS).await;
+    store.close().await;
+    all
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_goes_on_after_its_server_was_killed() {
-    let (etcd, data) = (Cluster::single().await.expect("an etcd"), tempdir().expect("a directory"));
+    let data = tempdir().expect("a directory");
     let file = EncryptionFile::new("[configmaps]", "[{identity: {}}, {aescbc: {keys: [<key1>]}}]");
-    let flags = [
-        format!("--etcd-servers={}", etcd.endpoints()[0]),
-        "--server-id=s1".to_owned(),
-        "--storage-migration-delay=0s".to_owned(),
-        "--identity-lease-duration=3s".to_owned(),
-        "--identity-lease-renew-interval=500ms".to_owned(),
-        file.flag(),
-    ];
+    let flags = ["--storage-migration-delay=0s".to_owned(), file.flag()];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let store = etcd_store(&etcd).await;
     {
         let server = Program::start_with(data.path(), &flags).await;
         server.ready(200).await;
@@ -62,26 +64,26 @@ async fn a_migration_goes_on_after_its_server_was_killed() {
     let sealed = |all: &[(String, bytes::Bytes)]| {
         all.iter().filter(|(_, value)| value.starts_with(b"k8s:enc:")).count()
     };
-    let half = kept(&store, CONFIGS).await;
+    let half = in_file(data.path()).await;
     let written = sealed(&half);
     assert!(written > 0 && written < half.len(), "{written} of {}: it was not in the middle", half.len());
     let server = Program::start_with(data.path(), &flags).await;
     server.ready(200).await;
     let client = client(data.path()).await;
     let ended = succeeds(&client, "seal").await;
-    let all = kept(&store, CONFIGS).await;
-    assert_eq!((sealed(&all), all.len()), (half.len(), half.len()));
-    // Nobody wrote again what was written before: the bytes are the same, and no two encryptions are.
-    for (name, value) in half.iter().filter(|(_, value)| value.starts_with(b"k8s:enc:")) {
-        assert!(all.contains(&(name.clone(), value.clone())), "{name} was written twice");
-    }
-    assert_eq!(progress(&ended)["failed"], 0);
     let configs: Api<ConfigMap> = Api::default_namespaced(client.clone());
     assert_eq!(configs.get("config-007").await.expect("readable").data.expect("data")["word"], "7");
     // Nothing is left of it.
     ask(&client, "again", "", "configmaps").await;
     let again = succeeds(&client, "again").await;
     assert_eq!(progress(&again)["migrated"], 0);
-    assert!(condition(&again, "Running", "False").is_some());
-    store.shutdown().await;
+    server.signal("TERM");
+    server.ended().await;
+    let all = in_file(data.path()).await;
+    assert_eq!((sealed(&all), all.len()), (half.len(), half.len()));
+    // Nobody wrote again what was written before: the bytes are the same, and no two encryptions are.
+    for (name, value) in half.iter().filter(|(_, value)| value.starts_with(b"k8s:enc:")) {
+        assert!(all.contains(&(name.clone(), value.clone())), "{name} was written twice");
+    }
+    assert_eq!(progress(&ended)["failed"], 0);
 }

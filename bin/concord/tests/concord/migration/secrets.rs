@@ -1,10 +1,15 @@
 //! Upstream's scenario of a rotated key, and two servers with different files.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use concord_testing::etcd::Cluster;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client,
-    api::{ObjectMeta, PostParams},
+    api::{ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use tempfile::tempdir;
 
@@ -120,4 +125,57 @@ async fn nothing_is_migrated_while_servers_encrypt_with_different_keys() {
     assert!(kept(&store, SECRETS).await[0].1.starts_with(b"k8s:enc:aescbc:v1:key2:"));
     assert!(migrations(&client).get("rotate").await.is_ok());
     store.shutdown().await;
+}
+
+/// Writes Secrets through one server until told to stop; how many there are then.
+async fn write(client: Client, id: usize, stop: Arc<AtomicBool>) -> usize {
+    let secrets: Api<Secret> = Api::default_namespaced(client.clone());
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        create(&client, &format!("writer-{id}-{count}")).await;
+        let label = serde_json::json!({"metadata": {"labels": {"round": count.to_string()}}});
+        let name = format!("writer-{id}-0");
+        secrets.patch(&name, &PatchParams::default(), &Patch::Merge(label)).await.expect("patched");
+        count += 1;
+    }
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_rotated_while_two_servers_write() {
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = [(); 2].map(|()| tempdir().expect("a directory"));
+    let files = [(); 2].map(|()| EncryptionFile::new("[secrets]", KEY1));
+    let one = server(&etcd, data[0].path(), "s1", &files[0]).await;
+    let two = server(&etcd, data[1].path(), "s2", &files[1]).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut writers = Vec::new();
+    for (id, data) in data.iter().enumerate() {
+        writers.push(tokio::spawn(write(client(data.path()).await, id, stop.clone())));
+    }
+    for (round, providers) in [KEY2_SECOND, KEY2_FIRST].into_iter().enumerate() {
+        for (file, server) in files.iter().zip([&one, &two]) {
+            file.replace("[secrets]", providers);
+            reloads(server, "success", round + 1).await;
+        }
+    }
+    let client = client(data[0].path()).await;
+    ask(&client, "rotate", "", "secrets").await;
+    succeeds(&client, "rotate").await;
+    for (file, server) in files.iter().zip([&one, &two]) {
+        file.replace("[secrets]", KEY2);
+        reloads(server, "success", 3).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut written = 0;
+    for writer in writers {
+        written += writer.await.expect("no panic");
+    }
+    // A server that never knew the old key reads everything.
+    let (fresh, file) = (tempdir().expect("a directory"), EncryptionFile::new("[secrets]", KEY2));
+    let _three = server(&etcd, fresh.path(), "s3", &file).await;
+    let secrets: Api<Secret> = Api::default_namespaced(crate::support::client(fresh.path()).await);
+    let all = secrets.list(&ListParams::default()).await.expect("every Secret is readable");
+    assert_eq!(all.items.len(), written);
+    assert!(written > 20, "{written}");
 }
