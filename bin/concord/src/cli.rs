@@ -9,8 +9,8 @@ use crate::{
     access::AuthorizationOptions, aggregation::AggregationOptions, audit::AuditOptions,
     authentication::AuthenticationOptions, duration, encryption::EncryptionOptions, fleet::FleetOptions,
     garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
-    peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions, storage::StorageCommand,
-    version, webhooks::WebhookOptions,
+    peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions,
+    storage::StorageCommand, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
