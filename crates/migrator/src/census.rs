@@ -75,8 +75,8 @@ fn version(plain: &[u8]) -> String {
     if let Some(version) = stored_version(plain) {
         return version.to_owned();
     }
-    if plain.starts_with(b"k8s\0") {
-        return "protobuf".to_owned();
+    if let Some(message) = plain.strip_prefix(b"k8s\0") {
+        return protobuf_version(message).map_or_else(unreadable, ToOwned::to_owned);
     }
     if why_unreadable(plain).is_some() {
         return unreadable();
@@ -84,6 +84,26 @@ fn version(plain: &[u8]) -> String {
     // Others may write their members in another order.
     let object: Option<serde_json::Value> = serde_json::from_slice(plain).ok();
     object.and_then(|object| Some(object["apiVersion"].as_str()?.to_owned())).unwrap_or_else(unreadable)
+}
+
+/// The version in the envelope that a kube-apiserver puts around protobuf: the first field of its first field.
+fn protobuf_version(message: &[u8]) -> Option<&str> {
+    let (type_meta, _) = first_field(message)?;
+    std::str::from_utf8(first_field(type_meta)?.0).ok()
+}
+
+/// The bytes of a first field of number 1, and what follows it.
+fn first_field(message: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = message.strip_prefix(&[0x0a])?;
+    let (low, rest) = rest.split_first()?;
+    let (length, rest) = match low & 0x80 {
+        0 => (usize::from(*low), rest),
+        _ => {
+            let (high, rest) = rest.split_first().filter(|(high, _)| **high < 0x80)?;
+            (usize::from(low & 0x7f) | usize::from(*high) << 7, rest)
+        }
+    };
+    rest.split_at_checked(length)
 }
 
 /// Counts everything whose key begins with `prefix`, at one revision.
@@ -128,7 +148,11 @@ mod tests {
         for (kept, version, encryption) in [
             (&br#"{"kind":"A","apiVersion":"v1","metadata":{}}"#[..], "v1", ""),
             (br#"{"apiVersion":"g/v2","kind":"A"}"#, "g/v2", ""),
-            (b"k8s\0\x0a", "protobuf", ""),
+            (b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Secret", "v1", ""),
+            (b"k8s\0\x0a\x8c\x00\x0a\x02v1\x12\x06Secret", "v1", ""),
+            (b"k8s\0\x0a\x7f\x0a", "unreadable", ""),
+            (b"k8s\0\x0a", "unreadable", ""),
+            (b"k8s\0", "unreadable", ""),
             (b"k8s:enc:aescbc:v1:k1:xyz", "unreadable", "aescbc:v1:k1"),
             (b"", "unreadable", ""),
             (b"[]", "unreadable", ""),
