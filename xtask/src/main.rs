@@ -3,6 +3,7 @@
 //! Plain standard library, so that it builds in a moment on a fresh machine.
 
 mod etcd;
+mod fuzz;
 mod step;
 
 use std::{
@@ -17,13 +18,15 @@ const USAGE: &str = "usage: cargo xtask <task>
 
 tasks:
   setup   install what the tests need (etcd, from Debian's packages)
-  test    setup, then check formatting, lints and all tests";
+  test    setup, then check formatting, lints and all tests
+  fuzz    send requests made of random bytes through the whole server [seconds, default 600]";
 
 fn main() -> ExitCode {
     let task = env::args().nth(1);
     let result = match task.as_deref() {
         Some("setup") => etcd::ensure(),
         Some("test") => test(),
+        Some("fuzz") => fuzz::run(env::args().nth(2).as_deref()),
         _ => Err(USAGE.to_owned()),
     };
     match result {

@@ -157,7 +157,12 @@ impl Parts {
         let owner_references = options.plugins.owner_references(authorizer)?;
         admission.extend(owner_references.clone().map(|plugin| plugin as Arc<dyn Admission>));
         admission.extend(others);
-        let store = access.store(store, &replica, asked.prefixes());
+        // What a client was told is defined or registered has to be found from then on.
+        let routed =
+            ["apiextensions.k8s.io/customresourcedefinitions/", "apiregistration.k8s.io/apiservices/"];
+        let routed = routed.map(|keys| format!("{prefix}{keys}").into());
+        let in_force = asked.prefixes().into_iter().chain(routed).collect();
+        let store = access.store(store, &replica, in_force);
         let registry = Registry::new(store, replica, admission);
         let registry = Arc::new(match &fleet {
             Some(fleet) => registry.with_gate(fleet.gate()),
