@@ -64,6 +64,8 @@ pub struct Candidate {
     registry: Arc<Registry>,
     leases: Arc<Resource>,
     term: watch::Sender<Option<Term>>,
+    /// When the renewal began that this candidate leads by.
+    renewed: watch::Sender<Option<Instant>>,
 }
 
 /// The Lease, as it was last seen to change.
@@ -77,7 +79,8 @@ impl Candidate {
     pub fn new(settings: Settings, registry: Arc<Registry>, resources: &dyn Resources) -> Option<Self> {
         let leases = resources.find(&GroupVersion::new("coordination.k8s.io", "v1"), "leases")?;
         leases.storage()?;
-        Some(Self { settings, registry, leases, term: watch::Sender::new(None) })
+        let (term, renewed) = (watch::Sender::new(None), watch::Sender::new(None));
+        Some(Self { settings, registry, leases, term, renewed })
     }
 
     /// Whether this candidate leads.
@@ -87,7 +90,13 @@ impl Candidate {
 
     /// Stands for election until it is cancelled, and then lets somebody else lead at once.
     pub async fn run(self, cancel: CancellationToken) {
-        cancel.run_until_cancelled(self.follow()).await;
+        let standing = async {
+            tokio::select! {
+                () = self.follow() => {}
+                () = self.expire() => {}
+            }
+        };
+        cancel.run_until_cancelled(standing).await;
         let led = self.is_leader();
         self.resign();
         if led && tokio::time::timeout(LEAVING, self.give_back()).await.is_err() {
@@ -95,6 +104,31 @@ impl Candidate {
                 lease = self.settings.name,
                 "The lease could not be given back; it ends by itself."
             );
+        }
+    }
+
+    /// Ends a term in which the Lease was not renewed in time, whatever else this candidate waits for: the store, or the
+    /// replica.
+    async fn expire(&self) {
+        let mut renewals = self.renewed.subscribe();
+        loop {
+            let renewed = *renewals.borrow_and_update();
+            let late = async {
+                match renewed {
+                    Some(renewed) => sleep_until(renewed + self.settings.renew_deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                renewed = renewals.changed() => if renewed.is_err() { return },
+                () = late => {
+                    tracing::warn!(
+                        lease = self.settings.name,
+                        "The lease could not be renewed; this server leads no more."
+                    );
+                    self.resign();
+                }
+            }
         }
     }
 
@@ -116,16 +150,8 @@ impl Candidate {
     /// Stands for election for as long as changes of the Lease are told.
     async fn stand(&self, mut changes: Subscription) -> Closed {
         let mut seen = Seen { revision: None, since: Instant::now() };
-        let mut renewed = Instant::now();
         let mut due = Instant::now();
         loop {
-            if self.is_leader() && renewed.elapsed() >= self.settings.renew_deadline {
-                tracing::warn!(
-                    lease = self.settings.name,
-                    "The lease could not be renewed; this server leads no more."
-                );
-                self.resign();
-            }
             let Ok(newest) = self.registry.replica().newest() else { return Closed::Lagged };
             let entry = newest.get(&self.key()).cloned();
             let revision = entry.as_ref().map(|entry| entry.mod_revision);
@@ -147,14 +173,12 @@ impl Candidate {
                 _ => {
                     let begun = Instant::now();
                     if self.hold(entry.as_ref()).await {
-                        renewed = begun;
-                        self.lead();
+                        self.lead(begun);
                     }
                     due = begun + self.retry_pause();
                     due
                 }
             };
-            let wake = if self.is_leader() { wake.min(renewed + self.settings.renew_deadline) } else { wake };
             tokio::select! {
                 changed = changes.next() => if let Err(closed) = changed { return closed },
                 () = sleep_until(wake) => {}
@@ -243,7 +267,8 @@ impl Candidate {
         self.term.borrow().is_some()
     }
 
-    fn lead(&self) {
+    fn lead(&self, renewed: Instant) {
+        self.renewed.send_replace(Some(renewed));
         if !self.is_leader() {
             tracing::info!(
                 lease = self.settings.name,
@@ -255,6 +280,7 @@ impl Candidate {
     }
 
     fn resign(&self) {
+        self.renewed.send_replace(None);
         if let Some(term) = self.term.send_replace(None) {
             term.end();
         }

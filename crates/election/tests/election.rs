@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +13,7 @@ use concord_election::{Candidate, Leadership, Settings};
 use concord_meta::GroupVersion;
 use concord_registry::{Item, ObjectName, Registry, Resource, Resources as _};
 use concord_replica::Replica;
-use concord_store::{Store, Txn};
+use concord_store::{CommitStream, Committed, Error, Revision, Scan, ScanPage, Store, Txn};
 use concord_store_embedded::{EmbeddedStore, Options};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,24 +46,27 @@ impl Cluster {
     }
 
     async fn server(&self, identity: &str) -> Server {
-        let store: Arc<dyn Store> = self.store.clone();
-        let replica = Replica::start(store.clone(), concord_replica::Config::default(), Vec::new());
-        replica.consistent(SOON).await.expect("loads");
-        let registry = Arc::new(Registry::new(store, Arc::new(replica), Vec::new()));
-        let apis = api_set(&Apis::default());
-        let leases = apis.find(&GroupVersion::new("coordination.k8s.io", "v1"), "leases").expect("served");
-        let settings = Settings {
-            lease_duration: Duration::from_secs(3),
-            renew_deadline: Duration::from_secs(2),
-            retry_period: Duration::from_millis(200),
-            identity: identity.to_owned(),
-            ..Settings::new("controllers", identity)
-        };
-        let candidate = Candidate::new(settings, registry.clone(), &apis).expect("served");
-        let (leadership, cancel) = (candidate.leadership(), CancellationToken::new());
-        let task = tokio::spawn(candidate.run(cancel.clone()));
-        Server { leadership, registry, leases, cancel, task }
+        server_on(self.store.clone(), identity).await
     }
+}
+
+async fn server_on(store: Arc<dyn Store>, identity: &str) -> Server {
+    let replica = Replica::start(store.clone(), concord_replica::Config::default(), Vec::new());
+    replica.consistent(SOON).await.expect("loads");
+    let registry = Arc::new(Registry::new(store, Arc::new(replica), Vec::new()));
+    let apis = api_set(&Apis::default());
+    let leases = apis.find(&GroupVersion::new("coordination.k8s.io", "v1"), "leases").expect("served");
+    let settings = Settings {
+        lease_duration: Duration::from_secs(3),
+        renew_deadline: Duration::from_secs(2),
+        retry_period: Duration::from_millis(200),
+        identity: identity.to_owned(),
+        ..Settings::new("controllers", identity)
+    };
+    let candidate = Candidate::new(settings, registry.clone(), &apis).expect("served");
+    let (leadership, cancel) = (candidate.leadership(), CancellationToken::new());
+    let task = tokio::spawn(candidate.run(cancel.clone()));
+    Server { leadership, registry, leases, cancel, task }
 }
 
 impl Server {
@@ -168,4 +171,54 @@ async fn a_lease_that_somebody_deletes_or_takes_ends_the_term() {
     until(|| terms.load(Ordering::SeqCst) == 2).await;
     one.until_leader().await;
     assert_eq!(one.holder(), "one");
+}
+
+/// A store that can be held up.
+struct Stuck {
+    inner: Arc<EmbeddedStore>,
+    is_stuck: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Store for Stuck {
+    async fn transact(&self, txn: Txn) -> Result<Committed, Error> {
+        if self.is_stuck.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        self.inner.transact(txn).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
+        self.inner.scan(scan).await
+    }
+
+    fn follow(&self, after: Revision) -> CommitStream {
+        self.inner.follow(after)
+    }
+
+    async fn current_revision(&self) -> Result<Revision, Error> {
+        self.inner.current_revision().await
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<(), Error> {
+        self.inner.compact(revision).await
+    }
+
+    async fn health(&self) -> Result<(), Error> {
+        self.inner.health().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_cannot_renew_stops_before_anybody_else_begins() {
+    let cluster = Cluster::new();
+    let stuck = Arc::new(Stuck { inner: cluster.store.clone(), is_stuck: AtomicBool::new(false) });
+    let one = server_on(stuck.clone(), "one").await;
+    one.until_leader().await;
+    let other = cluster.server("other").await;
+    stuck.is_stuck.store(true, Ordering::SeqCst);
+    until(|| !one.leadership.is_leader() || other.leadership.is_leader()).await;
+    assert!(!one.leadership.is_leader() && !other.leadership.is_leader(), "never two at once");
+    other.until_leader().await;
+    assert!(!one.leadership.is_leader());
 }

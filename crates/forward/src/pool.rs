@@ -1,6 +1,7 @@
 //! Connections that are kept and shared.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,13 +16,20 @@ use futures_util::{
 };
 use hyper::client::conn::{http1, http2};
 use parking_lot::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout},
+};
 
 use crate::{Connector, ForwardError, connect::Sender};
 
 /// How many requests share an HTTP/2 connection; more get another one. Well below what servers allow (Go: 250, upstream:
 /// 100 and more), so that no request ever waits behind watches that last for hours.
 pub(crate) const MAX_STREAMS: usize = 64;
+
+/// How many connections are made for one request at most: with a crowd that all want one, others may take the first few. A
+/// server that ends every connection at once must not be dialled for ever.
+const MOST_DIALS: usize = 16;
 
 /// How many unused HTTP/1 connections are kept and for how long; Go keeps so many and so long.
 const MAX_IDLE: usize = 25;
@@ -80,7 +88,7 @@ impl Pool {
 
     /// A connection; a new one if none can be shared.
     pub(crate) async fn ready(&self) -> Result<Ready, ForwardError> {
-        loop {
+        for _ in 0..MOST_DIALS {
             let dialing = {
                 let mut open = self.open.lock();
                 if let Some(ready) = open.take() {
@@ -96,6 +104,9 @@ impl Pool {
                 }
             }
         }
+        let ended =
+            io::Error::new(io::ErrorKind::ConnectionAborted, "connections end as soon as they are made");
+        Err(ForwardError::Connect(Arc::new(ended)))
     }
 
     /// The connection that is being made. It is made by a task of its own: whoever asked for it first may go away, and the
@@ -112,9 +123,8 @@ impl Pool {
             connected.map(|sender| open.keep(sender))
         });
         let dialing = async move {
-            task.await.unwrap_or_else(|stopped| {
-                Err(ForwardError::Connect(Arc::new(std::io::Error::other(stopped))))
-            })
+            task.await
+                .unwrap_or_else(|stopped| Err(ForwardError::Connect(Arc::new(io::Error::other(stopped)))))
         };
         let dialing = dialing.boxed().shared();
         open.dialing = Some(dialing.clone());
@@ -125,7 +135,9 @@ impl Pool {
     pub(crate) fn give_back(&self, mut sender: http1::SendRequest<Body>) -> impl FnOnce() + Send + 'static {
         let open = self.open.clone();
         move || {
-            tokio::spawn(async move {
+            // Where nothing runs any more, nobody needs the connection.
+            let Ok(runtime) = Handle::try_current() else { return };
+            runtime.spawn(async move {
                 if matches!(timeout(END_TIMEOUT, sender.ready()).await, Ok(Ok(()))) {
                     open.lock().keep(Sender::Http1(sender));
                 }
