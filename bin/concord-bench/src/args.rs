@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::client::Protocol;
+use crate::{client::Protocol, objects::Resource};
 
 /// Measures any Kubernetes API server: throughput, latency, CPU and memory.
 ///
@@ -75,7 +75,10 @@ pub(crate) struct Run {
         hide_possible_values = true
     )]
     pub(crate) skip: Vec<Scenario>,
-    /// ConfigMaps to create.
+    /// What to create, read, list, change and watch.
+    #[arg(long, value_enum, default_value = "configmaps", value_name = "RESOURCE")]
+    pub(crate) resource: Resource,
+    /// Objects to create.
     #[arg(long, default_value_t = 5000, value_name = "N")]
     pub(crate) objects: usize,
     /// Bytes of data in each.
@@ -248,8 +251,9 @@ impl Run {
         };
         in_range("concurrency", self.concurrency, 1, 1024)?;
         in_range("objects", self.objects, self.concurrency, 1_000_000)?;
-        // A ConfigMap holds at most 1 MiB, and the server adds metadata.
-        in_range("size", self.size, 1, 1_000_000)?;
+        // A ConfigMap holds at most 1 MiB, and the server adds metadata; annotations are at most 256 KiB.
+        let most = if self.resource == Resource::ConfigMaps { 1_000_000 } else { 250_000 };
+        in_range("size", self.size, 1, most)?;
         in_range("connections", self.connections(), 1, self.concurrency)?;
         in_range("threads", self.threads(), 1, 256)?;
         in_range("watchers", self.watchers, 1, 100_000)?;

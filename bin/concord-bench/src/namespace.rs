@@ -32,13 +32,14 @@ pub(crate) async fn remove(crew: &Crew, name: &str, time_limit: Duration) -> Res
     delete_objects(crew, time_limit).await?;
     let path = format!("/api/v1/namespaces/{name}");
     // A server may let one request delete only so much in its time; what is left of ours is little by now.
-    finish(&mut connection, delete(&format!("{path}/configmaps"))).await?;
+    finish(&mut connection, delete(crew.objects.collection())).await?;
     finish(&mut connection, delete(&path)).await?;
     if gone(&mut connection, &path, time_limit).await? {
         return Ok(());
     }
     // Only a controller ends namespaces, and a bare API server has none. All we put into it is deleted, and
     // what controllers put into every namespace goes too, so nothing is left behind.
+    finish(&mut connection, delete(crew.objects.collection())).await?;
     finish(&mut connection, delete(&format!("{path}/configmaps"))).await?;
     finish(&mut connection, delete(&format!("{path}/serviceaccounts"))).await?;
     let body = format!(

@@ -1,12 +1,42 @@
-//! The objects that are written and read: ConfigMaps of one size in one namespace of our own.
+//! The objects that are written and read: of one kind and one size, in one namespace of our own.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
+use clap::ValueEnum;
 use rand::{RngExt, SeedableRng, distr::Alphanumeric, rngs::StdRng};
+
+/// What the objects are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Resource {
+    /// What every server has, of the core group: data and nothing else.
+    #[value(name = "configmaps")]
+    ConfigMaps,
+    /// The same bytes as annotations of what is in policy/v1, which a server need not serve: through one that does not
+    /// (--runtime-config=policy/v1=false) it is the mixed version proxy that is measured.
+    #[value(name = "poddisruptionbudgets")]
+    PodDisruptionBudgets,
+}
+
+impl Resource {
+    /// The plural.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// The path of all that are in a namespace.
+    pub(crate) fn collection(self, namespace: &str) -> String {
+        let group = match self {
+            Self::ConfigMaps => "/api/v1",
+            Self::PodDisruptionBudgets => "/apis/policy/v1",
+        };
+        format!("{group}/namespaces/{namespace}/{}", self.name())
+    }
+}
 
 /// Shared by all workers. Bodies are put together from text: encoding them would be client cost.
 pub(crate) struct Objects {
+    resource: Resource,
     namespace: String,
     prefix: &'static str,
     collection: String,
@@ -17,11 +47,18 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// Of `count` objects none exists yet.
-    pub(crate) fn new(namespace: &str, prefix: &'static str, count: usize, size: usize) -> Self {
+    pub(crate) fn new(
+        resource: Resource,
+        namespace: &str,
+        prefix: &'static str,
+        count: usize,
+        size: usize,
+    ) -> Self {
         // Random, since a repeated letter would make compression look better than it is.
         let letters = StdRng::seed_from_u64(1).sample_iter(Alphanumeric).take(size).map(char::from);
         Self {
-            collection: format!("/api/v1/namespaces/{namespace}/configmaps"),
+            resource,
+            collection: resource.collection(namespace),
             namespace: namespace.to_owned(),
             prefix,
             payload: letters.collect(),
@@ -65,9 +102,13 @@ impl Objects {
         self.body(object, &format!(r#","resourceVersion":"{version}""#), stamp)
     }
 
-    /// A merge patch that changes it.
-    pub(crate) fn patch(stamp: &str) -> Bytes {
-        Bytes::from(format!(r#"{{"data":{{"stamp":"{stamp}"}}}}"#))
+    /// A merge patch that changes one.
+    pub(crate) fn patch(&self, stamp: &str) -> Bytes {
+        let data = format!(r#"{{"stamp":"{stamp}"}}"#);
+        Bytes::from(match self.resource {
+            Resource::ConfigMaps => format!(r#"{{"data":{data}}}"#),
+            Resource::PodDisruptionBudgets => format!(r#"{{"metadata":{{"annotations":{data}}}}}"#),
+        })
     }
 
     fn name(&self, object: usize) -> String {
@@ -76,9 +117,16 @@ impl Objects {
 
     fn body(&self, object: usize, metadata: &str, stamp: &str) -> Bytes {
         let (name, namespace, payload) = (self.name(object), &self.namespace, &self.payload);
-        Bytes::from(format!(
-            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","namespace":"{namespace}"{metadata}}},"data":{{"payload":"{payload}","stamp":"{stamp}"}}}}"#
-        ))
+        let metadata = format!(r#""name":"{name}","namespace":"{namespace}"{metadata}"#);
+        let data = format!(r#"{{"payload":"{payload}","stamp":"{stamp}"}}"#);
+        Bytes::from(match self.resource {
+            Resource::ConfigMaps => {
+                format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{{metadata}}},"data":{data}}}"#)
+            }
+            Resource::PodDisruptionBudgets => format!(
+                r#"{{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{{metadata},"annotations":{data}}},"spec":{{}}}}"#
+            ),
+        })
     }
 }
 
@@ -93,7 +141,7 @@ mod tests {
 
     #[test]
     fn bodies_are_what_they_say() {
-        let objects = Objects::new("ns", "bench", 2, 10);
+        let objects = Objects::new(Resource::ConfigMaps, "ns", "bench", 2, 10);
         assert!(!objects.exists(1));
         let whole = decoded(&objects.whole(1, "s"));
         assert_eq!(whole["metadata"], serde_json::json!({"name": "bench-000001", "namespace": "ns"}));
@@ -102,7 +150,25 @@ mod tests {
         objects.saw(1, 7);
         assert!(objects.exists(1));
         assert_eq!(decoded(&objects.replacement(1, "t"))["metadata"]["resourceVersion"], "7");
-        assert_eq!(decoded(&Objects::patch("u")), serde_json::json!({"data": {"stamp": "u"}}));
+        assert_eq!(decoded(&objects.patch("u")), serde_json::json!({"data": {"stamp": "u"}}));
         assert_eq!(objects.path(1), "/api/v1/namespaces/ns/configmaps/bench-000001");
+    }
+
+    #[test]
+    fn those_of_another_group_carry_the_same() {
+        let objects = Objects::new(Resource::PodDisruptionBudgets, "ns", "bench", 1, 10);
+        objects.saw(0, 7);
+        let whole = decoded(&objects.replacement(0, "s"));
+        assert_eq!(
+            (&whole["apiVersion"], &whole["kind"]),
+            (&"policy/v1".into(), &"PodDisruptionBudget".into())
+        );
+        assert_eq!(whole["metadata"]["resourceVersion"], "7");
+        assert_eq!(whole["metadata"]["annotations"]["payload"].as_str().map(str::len), Some(10));
+        assert_eq!(
+            decoded(&objects.patch("u")),
+            serde_json::json!({"metadata": {"annotations": {"stamp": "u"}}})
+        );
+        assert_eq!(objects.path(0), "/apis/policy/v1/namespaces/ns/poddisruptionbudgets/bench-000000");
     }
 }

@@ -91,7 +91,8 @@ impl Worker {
     /// Changes one field of an object with a merge patch.
     pub(crate) async fn patch(&mut self, object: usize, stamp: &str) -> Result<u64> {
         let path = self.objects.path(object);
-        self.write(object, Call::with_body(Method::PATCH, &path, MERGE_PATCH, Objects::patch(stamp))).await
+        let body = self.objects.patch(stamp);
+        self.write(object, Call::with_body(Method::PATCH, &path, MERGE_PATCH, body)).await
     }
 
     async fn apply(&mut self, object: usize, turn: usize) -> Result<u64> {

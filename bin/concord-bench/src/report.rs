@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     args::{Http, Run},
+    objects::Resource,
     process::Usage,
     stats::{self, Latency},
     watch::Checks,
@@ -43,6 +44,8 @@ pub(crate) struct Machine {
 /// What was asked for.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Settings {
+    #[serde(default = "configmaps")]
+    pub(crate) resource: String,
     pub(crate) objects: usize,
     pub(crate) size: usize,
     pub(crate) concurrency: usize,
@@ -57,6 +60,11 @@ pub(crate) struct Settings {
     pub(crate) watch_writes: usize,
     pub(crate) watch_window: usize,
     pub(crate) watch_rate: f64,
+}
+
+/// What all objects were before there was a choice.
+fn configmaps() -> String {
+    Resource::ConfigMaps.name()
 }
 
 /// What one scenario found out.
@@ -109,6 +117,7 @@ impl Settings {
     /// Those of a command line.
     pub(crate) fn of(run: &Run) -> Self {
         Self {
+            resource: run.resource.name(),
             objects: run.objects,
             size: run.size,
             concurrency: run.concurrency,

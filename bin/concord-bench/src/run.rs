@@ -87,7 +87,7 @@ impl Bench {
         let server = Server::new(&access, args.http.into(), args.gzip, args.request_timeout)
             .with_context(|| format!("kubeconfig {}", path.display()))?;
         let namespace = format!("concord-bench-{:08x}", rand::rng().random::<u32>());
-        let objects = Arc::new(Objects::new(&namespace, "bench", args.objects, args.size));
+        let objects = Arc::new(Objects::new(args.resource, &namespace, "bench", args.objects, args.size));
         let crew = Crew { server, workers: args.concurrency, connections: args.connections(), objects };
         let watched = args.pid.iter().map(|pid| process::identify(pid.pid, pid.name.as_deref()));
         let watched = watched.collect::<Result<_>>()?;

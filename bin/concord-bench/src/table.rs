@@ -101,9 +101,10 @@ pub(crate) fn results(report: &Report) -> String {
 fn heading(report: &Report) -> String {
     let (settings, machine) = (&report.settings, &report.machine);
     let mut text = format!(
-        "{}: {} ConfigMaps of {} bytes, {} concurrent on {} connections, HTTP/{}; {} x {}\n",
+        "{}: {} {} of {} bytes, {} concurrent on {} connections, HTTP/{}; {} x {}\n",
         report.label,
         settings.objects,
+        settings.resource,
         settings.size,
         settings.concurrency,
         settings.connections,

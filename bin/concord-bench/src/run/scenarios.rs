@@ -81,7 +81,8 @@ impl Bench {
 
     async fn create(&self) -> Result<Row> {
         let count = self.args.concurrency * WARM_UP_CREATES;
-        let objects = Arc::new(Objects::new(&self.namespace, "warm", count, self.args.size));
+        let Self { args, namespace, .. } = self;
+        let objects = Arc::new(Objects::new(args.resource, namespace, "warm", count, args.size));
         let crew = Crew { objects, ..self.crew.clone() };
         let bound = Bound::Turns(count, self.args.time_limit);
         for operation in [Operation::Create, Operation::Delete] {
