@@ -11,6 +11,7 @@ mod cli;
 mod compose;
 mod config_file;
 mod duration;
+mod egress;
 mod election;
 mod emulation;
 mod encryption;

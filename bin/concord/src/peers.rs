@@ -20,7 +20,9 @@ use concord_store::Store;
 use rustls::ClientConfig;
 
 use crate::{
+    aggregation::AggregationOptions,
     cli::ServeOptions,
+    egress,
     reload::{Reloader, read_text},
 };
 
@@ -41,6 +43,11 @@ pub(crate) struct PeerOptions {
     /// The port at which the other servers reach this one. Default: the port it listens on.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) peer_advertise_port: Option<u16>,
+    /// A file that says through which proxies other servers are reached (EgressSelectorConfiguration, YAML). Of its selections
+    /// only controlplane counts, which is the way to the other servers on the same store; with HTTPConnect, over TCP, TLS or a
+    /// UNIX socket.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) egress_selector_config_file: Option<PathBuf>,
 }
 
 impl PeerOptions {
@@ -75,14 +82,23 @@ impl Peering {
         reloader: &mut Reloader,
     ) -> anyhow::Result<Option<Self>> {
         let enabled = options.peers.is_enabled(features)?;
+        let egress = options.peers.egress_selector_config_file.as_deref();
+        let egress = egress.map(egress::controlplane).transpose()?.flatten();
         let Some(ca) = options.peers.peer_ca_file.clone().filter(|_| enabled) else { return Ok(None) };
         let identity = identity.context("--peer-ca-file requires --proxy-client-cert-file")?;
         let tls = move || -> anyhow::Result<ClientConfig> {
             Ok(client_tls(&Trust::Bundle(read_text(&ca)?.into()), Some(identity.clone()))?)
         };
-        let transport = Arc::new(PeerTransport::new(tls().context("--peer-ca-file")?));
-        let (same, file) = (transport.clone(), options.peers.peer_ca_file.clone());
-        reloader.watch("--peer-ca-file", file.into_iter().collect(), move || {
+        let transport = PeerTransport::new(tls().context("--peer-ca-file")?);
+        let transport = Arc::new(match egress {
+            Some(egress) => transport.with_egress(egress),
+            None => transport,
+        });
+        // What was shown on a connection stays shown on it, so another certificate of this server takes other connections.
+        let AggregationOptions { proxy_client_cert_file, proxy_client_key_file, .. } = &options.aggregation;
+        let files = [&options.peers.peer_ca_file, proxy_client_cert_file, proxy_client_key_file];
+        let same = transport.clone();
+        reloader.watch("--peer-ca-file", files.into_iter().flatten().cloned().collect(), move || {
             same.replace(tls()?);
             Ok(())
         });

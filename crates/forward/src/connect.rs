@@ -8,7 +8,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, BufReader},
     net::TcpStream,
     time::timeout,
 };
@@ -20,6 +20,10 @@ use crate::{ForwardError, pool::MAX_STREAMS};
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// As much as all answers of a connection together, so that clients who do not read never hold up others.
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
+/// How much is sent in one frame; what is long would otherwise come in pieces of 16 KiB.
+const FRAME: u32 = 64 * 1024;
+/// How much is read from the connection at once: what decrypts asks for 4 KiB at a time.
+const READ_AHEAD: usize = 64 * 1024;
 /// When and how long to look whether the other side is still there; upstream's times.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
@@ -58,7 +62,11 @@ pub struct Connector {
     tls_http1: TlsConnector,
     server_name: ServerName<'static>,
     timeout: Duration,
+    on_close: Option<OnClose>,
 }
+
+/// Told that a connection ended.
+type OnClose = Arc<dyn Fn() + Send + Sync>;
 
 /// What requests are sent on.
 pub(crate) enum Sender {
@@ -85,7 +93,14 @@ impl Connector {
             tls_http1: speaking(&[b"http/1.1"]),
             server_name,
             timeout,
+            on_close: None,
         }
+    }
+
+    /// Has `on_close` called whenever a shared connection ends, for whatever reason: the other side may be gone.
+    #[must_use]
+    pub fn with_close_notice(self, on_close: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self { on_close: Some(on_close), ..self }
     }
 
     /// A connection of the protocol that the other side prefers.
@@ -93,7 +108,7 @@ impl Connector {
         self.in_time(async {
             let stream = self.secured(&self.tls).await?;
             match stream.get_ref().1.alpn_protocol() {
-                Some(b"h2") => Ok(Sender::Http2(http2(stream).await?)),
+                Some(b"h2") => Ok(Sender::Http2(http2(stream, self.on_close.clone()).await?)),
                 _ => Ok(Sender::Http1(http1(stream).await?)),
             }
         })
@@ -105,9 +120,9 @@ impl Connector {
         self.in_time(async { http1(self.secured(&self.tls_http1).await?).await }).await
     }
 
-    async fn secured(&self, tls: &TlsConnector) -> Result<TlsStream<Box<dyn Io>>, ForwardError> {
+    async fn secured(&self, tls: &TlsConnector) -> Result<Secured, ForwardError> {
         let failed = |error| ForwardError::Connect(Arc::new(error));
-        let stream = self.dial.dial().await.map_err(failed)?;
+        let stream = BufReader::with_capacity(READ_AHEAD, self.dial.dial().await.map_err(failed)?);
         tls.connect(self.server_name.clone(), stream).await.map_err(failed)
     }
 
@@ -122,11 +137,14 @@ impl Connector {
     }
 }
 
-async fn http2(stream: TlsStream<Box<dyn Io>>) -> Result<http2::SendRequest<Body>, ForwardError> {
+type Secured = TlsStream<BufReader<Box<dyn Io>>>;
+
+async fn http2(stream: Secured, on_close: Option<OnClose>) -> Result<http2::SendRequest<Body>, ForwardError> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .keep_alive_while_idle(true)
@@ -137,11 +155,14 @@ async fn http2(stream: TlsStream<Box<dyn Io>>) -> Result<http2::SendRequest<Body
         if let Err(error) = connection.await {
             tracing::debug!(%error, "A connection to another server ended early.");
         }
+        if let Some(on_close) = on_close {
+            on_close();
+        }
     });
     Ok(sender)
 }
 
-async fn http1(stream: TlsStream<Box<dyn Io>>) -> Result<http1::SendRequest<Body>, ForwardError> {
+async fn http1(stream: Secured) -> Result<http1::SendRequest<Body>, ForwardError> {
     let (mut sender, connection) = http1::Builder::new()
         .handshake(TokioIo::new(stream))
         .await

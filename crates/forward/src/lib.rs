@@ -16,9 +16,11 @@ mod connect;
 mod error;
 mod headers;
 mod pool;
+mod tunnel;
 mod upgrade;
 
 pub use backend::Backend;
 pub use connect::{Connector, Dial, Io, TcpDial};
 pub use error::{Failure, ForwardError};
 pub use headers::is_upgrade;
+pub use tunnel::{HostDial, TlsDial, TunnelDial, UnixDial};

@@ -1,6 +1,11 @@
 //! The transport between servers: shared connections over mutual TLS.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -9,6 +14,7 @@ use concord_server::{Request, Response, UserInfo};
 use http::{HeaderValue, uri::Authority};
 use parking_lot::Mutex;
 use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::sync::Notify;
 
 use crate::transport::{PROXIED, SendError, Transport};
 
@@ -29,13 +35,28 @@ pub struct PeerTransport {
     tls: ArcSwap<ClientConfig>,
     egress: Box<Egress>,
     backends: Mutex<HashMap<SocketAddr, Arc<Backend>>>,
+    closed: Arc<Closed>,
+}
+
+/// The servers to which a connection ended.
+#[derive(Default)]
+struct Closed {
+    addresses: Mutex<BTreeSet<SocketAddr>>,
+    told: Notify,
+}
+
+impl Closed {
+    fn tell(&self, address: SocketAddr) {
+        self.addresses.lock().insert(address);
+        self.told.notify_one();
+    }
 }
 
 impl PeerTransport {
     /// Shakes hands so: believes the authority of the peers, and shows this server's certificate as a proxy.
     pub fn new(tls: ClientConfig) -> Self {
         let egress = Box::new(|address| -> Arc<dyn Dial> { Arc::new(TcpDial(address)) });
-        Self { tls: ArcSwap::from_pointee(tls), egress, backends: Mutex::default() }
+        Self { tls: ArcSwap::from_pointee(tls), egress, backends: Mutex::default(), closed: Arc::default() }
     }
 
     /// Reaches addresses through `egress`.
@@ -59,6 +80,8 @@ impl PeerTransport {
             let authority: Authority = address.to_string().parse().expect("an address is an authority");
             let name = ServerName::try_from(SERVER_NAME).expect("a constant name is valid");
             let connector = Connector::new((self.egress)(address), &self.tls.load(), name, CONNECT);
+            let closed = self.closed.clone();
+            let connector = connector.with_close_notice(Arc::new(move || closed.tell(address)));
             Arc::new(Backend::new(authority, connector))
         };
         backends.entry(address).or_insert_with(made).clone()
@@ -78,5 +101,16 @@ impl Transport for PeerTransport {
 
     fn forget(&self, to: SocketAddr) {
         self.backends.lock().remove(&to);
+    }
+
+    async fn closed(&self) -> SocketAddr {
+        loop {
+            let told = self.closed.told.notified();
+            let next = self.closed.addresses.lock().pop_first();
+            match next {
+                Some(address) => return address,
+                None => told.await,
+            }
+        }
     }
 }

@@ -132,6 +132,7 @@ impl Peers {
                 },
                 Some(asked) = asking.join_next() => self.asked(&mut tracker, asked, begin.elapsed()),
                 () = self.suspected.notified() => {}
+                address = self.transport.closed() => tracker.hung_up(address, begin.elapsed()),
                 () = sleep_until(begin + next) => {}
             }
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use concord_meta::{GroupVersion, Status, StatusDetails};
 use concord_server::{
-    Accept, FrontProxied, Handler, Request, RequestContext as _, RequestInfo, Response, Served,
+    Accept, FrontProxied, Handler, PeerMetrics, Request, RequestContext as _, RequestInfo, Response, Served,
     respond_status,
 };
 use http::StatusCode;
@@ -104,8 +104,11 @@ impl PeerProxy {
             audit.annotate("apiserver.kubernetes.io/peer-proxied-to", &peer.id);
         }
         let metrics = self.peers.metrics().peers();
+        let mut waiting = Waiting { metrics, labels, is_answered: false };
         let sent = self.peers.transport().send(address, &user, request);
-        match self.watched(&peer.id, sent).await {
+        let sent = self.watched(&peer.id, sent).await;
+        waiting.is_answered = true;
+        match sent {
             Ok(response) => {
                 metrics.rerouted(response.status().as_u16(), labels);
                 if response.status() == StatusCode::UNAUTHORIZED {
@@ -141,6 +144,21 @@ impl PeerProxy {
                 self.peers.suspect(id);
                 sent.await
             }
+        }
+    }
+}
+
+/// Counts a request whose client, or whose time, is gone before there is an answer: that is nobody's failure.
+struct Waiting<'a> {
+    metrics: &'a PeerMetrics,
+    labels: [&'a str; 3],
+    is_answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.metrics.proxy_error("cancelled", self.labels);
         }
     }
 }

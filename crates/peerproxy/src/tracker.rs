@@ -29,6 +29,9 @@ const REFRESH: Duration = Duration::from_secs(60);
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How soon after it was asked a server that hangs up is asked again: it may hang up whenever it has answered.
+const BREATH: Duration = Duration::from_secs(1);
+
 /// How long a server whose lease was deleted is remembered: one that is started again deletes its lease and makes a new
 /// one, and nothing may seem to be gone in between.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -265,6 +268,15 @@ impl Tracker {
     pub(crate) fn suspect(&mut self, id: &str, now: Duration) {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.next = peer.next.min(now);
+        }
+    }
+
+    /// A connection to the server at an address ended. One that answered until now may have crashed; of the others that is
+    /// known already.
+    pub(crate) fn hung_up(&mut self, address: SocketAddr, now: Duration) {
+        let there = |peer: &&mut Peer| peer.address == Some(address) && peer.answers;
+        for peer in self.peers.values_mut().filter(there) {
+            peer.next = peer.next.min(now.max(peer.told_at + BREATH));
         }
     }
 

@@ -42,4 +42,13 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Lets go of the connections to a server that does not answer: what is sent from now on goes over new ones.
     fn forget(&self, to: SocketAddr);
+
+    /// Waits until a connection to a server ends, and says where that server is, or was: it may have crashed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the future is dropped.
+    async fn closed(&self) -> SocketAddr {
+        std::future::pending().await
+    }
 }

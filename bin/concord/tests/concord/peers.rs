@@ -1,8 +1,14 @@
 //! Servers of different releases on one etcd, as one: what any of them serves, each of them serves (KEP-4020).
 
+mod controllers;
 mod hostile;
+mod rotation;
 mod serving;
+mod streams;
+mod traffic;
+mod tunnel;
 mod upgrade;
+mod users;
 
 use std::{
     collections::BTreeSet,
@@ -14,6 +20,7 @@ use std::{
 
 use bytes::Bytes;
 use concord_server::test_client::{Answer, Protocol, TestClient};
+use concord_store_etcd::{Config, EtcdStore};
 use concord_testing::etcd::Cluster;
 use http::Method;
 use serde_json::Value;
@@ -30,6 +37,8 @@ struct Fleet {
     pki: TempDir,
     /// Whom servers believe that they are servers.
     peer_ca: PathBuf,
+    /// For how long a server may be silent that others may still take for alive.
+    lease: &'static str,
 }
 
 /// A server, with a directory of its own.
@@ -42,7 +51,14 @@ impl Fleet {
     async fn new() -> Self {
         let (etcd, pki) = (Cluster::single().await.expect("an etcd"), tempdir().expect("a directory"));
         let peer_ca = pki.path().join("ca.crt");
-        Self { etcd, pki, peer_ca }
+        Self { etcd, pki, peer_ca, lease: "10s" }
+    }
+
+    /// The store itself, as only servers see it.
+    async fn store(&self) -> EtcdStore {
+        let config =
+            Config { prefix: "/registry/".into(), ..Config::new(self.etcd.endpoints().iter().cloned()) };
+        EtcdStore::open(config).await.expect("a store")
     }
 
     /// Starts a server. The first one makes the PKI, so it has to be alone.
@@ -58,7 +74,7 @@ impl Fleet {
             format!("--server-id={id}"),
             format!("--peer-ca-file={}", self.peer_ca.display()),
             "--identity-lease-renew-interval=1s".to_owned(),
-            "--identity-lease-duration=10s".to_owned(),
+            format!("--identity-lease-duration={}", self.lease),
         ];
         let all: Vec<&str> = own.iter().map(String::as_str).chain(flags.iter().copied()).collect();
         // The authority of the peers is that of the PKI, which is there when the first server has started.

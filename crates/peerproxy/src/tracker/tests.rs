@@ -167,6 +167,25 @@ fn a_crash_is_seen_when_the_record_expires_and_forgotten_when_it_was_silent_for_
 }
 
 #[test]
+fn a_server_that_hangs_up_is_asked_at_once_but_not_again_and_again() {
+    let mut world = World::new();
+    world.lease(PEER, "p1");
+    world.record(PEER, Some("10.0.0.1:1"));
+    world.ask(Some(&["batch"]));
+    let address = "10.0.0.1:1".parse().expect("an address");
+    world.tracker.hung_up("10.0.0.2:1".parse().expect("an address"), world.now);
+    assert_eq!(world.ask(None), 0);
+    world.tracker.hung_up(address, world.now);
+    assert_eq!(world.ask(None), 0);
+    assert_eq!(world.tracker.next(world.now), Some(world.now + BREATH));
+    world.now += BREATH;
+    assert_eq!((world.ask(None), world.peers()), (1, one("known false 1 batch")));
+    // Each attempt to ask it ends a connection, too.
+    world.tracker.hung_up(address, world.now);
+    assert_eq!(world.ask(None), 0);
+}
+
+#[test]
 fn a_store_that_stalls_kills_nobody() {
     let mut world = World::new();
     world.lease(PEER, "p1");
@@ -319,4 +338,65 @@ fn a_server_that_starts_waits_for_the_others_but_not_for_ever() {
     assert!(world.tracker.routing(world.now).is_synced);
     // Before the log was read nothing is known.
     assert!(!Tracker::new(OWN, Duration::ZERO).routing(world.now).is_synced);
+}
+
+#[test]
+fn a_change_of_one_of_ten_servers_is_one_question_and_touches_nobody_else() {
+    let mut world = World::new();
+    let ids: Vec<String> = (0..10_u8).map(|at| format!("apiserver-{}", char::from(b'a' + at))).collect();
+    for id in &ids {
+        world.record(id, Some("10.0.0.1:1"));
+        world.lease(id, "first");
+    }
+    // One that starts asks each of them once.
+    assert_eq!(world.ask(Some(&["batch"])), 10);
+    // Renewals ask nobody.
+    for id in &ids {
+        world.lease(id, "first");
+        world.record(id, Some("10.0.0.1:1"));
+    }
+    assert_eq!(world.ask(None), 0);
+    // F3: one crashes, which is seen, and another one is started again: the first is still known.
+    world.known.records.remove(&ids[0]);
+    world.observe();
+    world.lease(&ids[1], "second");
+    assert_eq!(world.ask(Some(&["apps"])), 1);
+    let peers = world.peers();
+    assert_eq!(peers[..3], ["known false 1 batch", "known true 1 apps", "known true 1 batch"]);
+    assert!(peers[2..].iter().all(|peer| peer == "known true 1 batch"), "{peers:?}");
+}
+
+#[test]
+fn a_definition_that_is_made_again_in_the_meantime_is_this_servers_own() {
+    let mut world = World::new();
+    world.lease(PEER, "p1");
+    world.record(PEER, Some("10.0.0.1:1"));
+    world.known.define("things.example.com", &["example.com/v1"]);
+    world.observe();
+    world.ask(Some(&["batch", "example.com"]));
+    for _ in 0..3 {
+        // F16: gone, and there again before the others may be asked about it.
+        world.known.define("things.example.com", &[]);
+        world.pass_together(61);
+        world.ask(Some(&["batch", "example.com"]));
+        assert_eq!(world.peers(), one("known true 1 batch"));
+        world.known.define("things.example.com", &["example.com/v1"]);
+        world.pass_together(61);
+        world.ask(Some(&["batch", "example.com"]));
+        assert_eq!(world.peers(), one("known true 1 batch"));
+    }
+    // Two that go one minute after the other are each left out for as long.
+    world.known.define("others.example.org", &["example.org/v1"]);
+    world.observe();
+    world.known.define("things.example.com", &[]);
+    world.pass_together(60);
+    world.known.define("others.example.org", &[]);
+    for second in 61..=430 {
+        world.pass_together(1);
+        world.ask(Some(&["batch", "example.com", "example.org"]));
+        let peers = world.peers().join("");
+        assert!(second > 300 || !peers.contains("example.com"), "after {second} s: {peers}");
+        assert!(second > 360 || !peers.contains("example.org"), "after {second} s: {peers}");
+    }
+    assert_eq!(world.peers(), one("known true 1 batch,example.com,example.org"));
 }

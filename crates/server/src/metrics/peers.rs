@@ -67,7 +67,8 @@ impl PeerMetrics {
         self.rerouted.with_label_values(&[&code.to_string(), group, version, resource]).inc();
     }
 
-    /// A request could not be sent: `endpoint_resolution` or `proxy_transport`.
+    /// A request could not be sent: `endpoint_resolution` or `proxy_transport`, upstream's words; or nobody waited any more for
+    /// its answer: `cancelled`.
     pub fn proxy_error(&self, kind: &str, [group, version, resource]: [&str; 3]) {
         self.proxy_errors.with_label_values(&[kind, group, version, resource]).inc();
     }

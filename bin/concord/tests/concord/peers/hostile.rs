@@ -1,15 +1,17 @@
 //! Clients that lie, and servers that hang, lie, answer without end or are nobody's.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use concord_server::test_client::{Protocol, TestClient};
 use concord_store::{Store as _, Txn};
-use concord_store_etcd::{Config, EtcdStore};
 use concord_testing::{
     proxy::{Fault, Proxy},
     webhook::{Asked, Certificate, Reply, WebhookServer},
 };
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{Fleet, Member, agreed, bundle, eventually, resources};
 use crate::support::send;
@@ -19,9 +21,7 @@ const NAME: &str = "kubernetes.default.svc";
 
 /// Writes to the store itself, as only servers can.
 async fn write(fleet: &Fleet, key: &str, value: &Value) {
-    let config =
-        Config { prefix: "/registry/".into(), ..Config::new(fleet.etcd.endpoints().iter().cloned()) };
-    let store = EtcdStore::open(config).await.expect("a store");
+    let store = fleet.store().await;
     store.transact(Txn::new().put(format!("/registry/{key}"), value.to_string())).await.expect("written");
     store.shutdown().await;
 }
@@ -61,6 +61,7 @@ fn liar(asked: &Asked) -> Reply {
         "/apis" => Reply::ok(&list(&[
             ("lies.example.com", "hangups"),
             ("ends.example.com", "ends"),
+            ("waits.example.com", "waits"),
             ("unknown.example.com", "unknowns"),
             ("foreign.example.com", "foreigns"),
             ("redirects.example.com", "redirects"),
@@ -68,6 +69,7 @@ fn liar(asked: &Asked) -> Reply {
         ])),
         _ if path.contains("hangups") => Reply::hang_up(),
         _ if path.contains("ends") => Reply::endless(),
+        _ if path.contains("waits") => Reply::never(),
         _ if path.contains("unknowns") => Reply::new("404 Not Found", "404 page not found\n"),
         _ if path.contains("foreigns") => Reply::new("401 Unauthorized", "{}"),
         _ if path.contains("redirects") => Reply::new("302 Found\r\nlocation: https://example.com/", ""),
@@ -118,10 +120,24 @@ async fn a_server_that_lies_harms_nobody_but_itself() {
         admin.send(Method::GET, "/apis/ends.example.com/v1/ends", &[], Bytes::new()).await.expect("a head");
     assert_eq!(begun.status(), 200);
     drop(begun);
+    who_does_not_wait_is_counted(&without).await;
     // Of nobody whom the authority did not sign is anything asked.
     assert!(foreign.asked().is_empty(), "{:?}", foreign.asked());
     custom_resources_are_not_taken_from_others(&without).await;
     drop(with);
+}
+
+/// A client that goes before there is an answer is no failure of the other server's.
+async fn who_does_not_wait_is_counted(member: &Member) {
+    let mut admin = member.admin().await;
+    let asked = admin.send(Method::GET, "/apis/waits.example.com/v1/waits", &[], Bytes::new());
+    assert!(timeout(Duration::from_millis(500), asked).await.is_err(), "nobody answers");
+    drop(admin);
+    let line = r#"apiserver_peer_proxy_errors_total{group="waits.example.com",resource="waits",type="cancelled",version="v1"} 1"#;
+    eventually("the request is given up there, too", || async {
+        member.metrics().await.contains(line).then_some(())
+    })
+    .await;
 }
 
 /// What the log says is custom is served from here, whoever else claims it.
@@ -187,6 +203,40 @@ async fn what_clients_say_about_proxies_counts_for_nothing() {
     assert_eq!(denied.status, 403, "{}", denied.body);
     assert!(denied.body.contains("system:anonymous"), "{}", denied.body);
     forged_leases_change_nothing(&without).await;
+    thousands_of_forged_leases_change_nothing(&fleet, &without).await;
+}
+
+/// Ten thousand of them at once: nobody is asked, and what is served is served as before.
+async fn thousands_of_forged_leases_change_nothing(fleet: &Fleet, member: &Member) {
+    const FORGED: usize = 10_000;
+    let before = member.metrics().await;
+    let store = fleet.store().await;
+    for first in (0..FORGED).step_by(100) {
+        let txn = (first..first + 100).fold(Txn::new(), |txn, at| {
+            let id = format!("forged-{at}");
+            txn.put(format!("/registry/leases/kube-system/{id}"), lease(&id).to_string())
+        });
+        store.transact(txn).await.expect("written");
+    }
+    store.shutdown().await;
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    for _ in 0..20 {
+        let answer = member.get(jobs).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?limit=1";
+    assert!(member.get(leases).await.body.contains("remainingItemCount"));
+    assert_eq!(member.get("/apis/nobody.example.com/v1/things").await.status, 404);
+    let asked = |metrics: &str| {
+        let of = r#"apiserver_rerouted_request_total{code="200",group="",resource="",version=""} "#;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(of));
+        line.and_then(|count| count.parse::<usize>().ok()).unwrap_or_default()
+    };
+    let metrics = member.metrics().await;
+    assert!(metrics.contains("concord_peers{state=\"fresh\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("concord_peers{state=\"unknown\"} 0\n"), "{metrics}");
+    // At most one round of what is asked every minute.
+    assert!(asked(&metrics) <= asked(&before) + 3, "{} {}", asked(&before), asked(&metrics));
 }
 
 /// Leases that clients can make: in other namespaces, without a holder, of names that no server has.

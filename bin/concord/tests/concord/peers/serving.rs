@@ -6,41 +6,23 @@ use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use super::{Fleet, Member, agreed, eventually, freshness, resources};
+use super::{Fleet, Member, agreed, eventually, freshness, resources, traffic::listed};
 use crate::support::send;
 
 const EVERYTHING: &str = "--runtime-config=api/all=true";
 const CLASSES: &str = "/apis/storage.k8s.io/v1/volumeattributesclasses";
 
-/// Every resource in the document, with where its collection is and what can be done with it.
-fn collections(document: &Value) -> Vec<(String, Vec<String>)> {
-    let mut all = Vec::new();
-    for group in document["items"].as_array().expect("groups") {
-        for version in group["versions"].as_array().into_iter().flatten() {
-            for resource in version["resources"].as_array().into_iter().flatten() {
-                let text = |value: &Value| value.as_str().expect("text").to_owned();
-                let namespace = if resource["scope"] == "Namespaced" { "namespaces/default/" } else { "" };
-                let (group, version) = (text(&group["metadata"]["name"]), text(&version["version"]));
-                let path = format!("/apis/{group}/{version}/{namespace}{}", text(&resource["resource"]));
-                let verbs = resource["verbs"].as_array().expect("verbs").iter().map(text).collect();
-                all.push((path, verbs));
-            }
-        }
-    }
-    all
-}
-
 /// Reads and writes everything in the document through a server.
 async fn everything_works(member: &Member, document: &Value) -> usize {
     let mut admin = member.admin().await;
-    let all = collections(document);
-    for (path, verbs) in &all {
-        let has = |verb: &str| verbs.iter().any(|candidate| candidate == verb);
-        if has("list") {
+    let all = listed(document);
+    for resource in &all {
+        let path = resource.path.as_str();
+        if resource.has("list") {
             let answer = admin.get(path).await.expect("an answer");
             assert_eq!(answer.status, 200, "list {path}: {}", answer.body);
         }
-        if has("create") {
+        if resource.has("create") {
             // It lacks everything, and whoever knows the resource says so.
             let headers = [("content-type", "application/json")];
             let created = admin.exchange(Method::POST, path, &headers, Bytes::from_static(b"{}")).await;
@@ -52,7 +34,7 @@ async fn everything_works(member: &Member, document: &Value) -> usize {
                 created.body
             );
         }
-        if has("delete") {
+        if resource.has("delete") {
             let deleted = admin.request(Method::DELETE, &format!("{path}/none")).await.expect("an answer");
             assert_eq!(deleted.status, 404, "delete {path}: {}", deleted.body);
             assert!(deleted.body.contains(r#"\"none\" not found"#), "delete {path}: {}", deleted.body);

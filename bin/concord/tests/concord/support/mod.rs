@@ -137,6 +137,11 @@ impl Program {
         self.process.child.id()
     }
 
+    /// What it has said so far to whoever looks after it.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.process.stderr.path()).expect("text")
+    }
+
     pub(crate) async fn get(&self, protocol: Protocol, path: &str) -> Answer {
         let mut client = TestClient::connect(self.address, &self.ca, protocol).await.expect("a connection");
         client.get(path).await.expect("an answer")

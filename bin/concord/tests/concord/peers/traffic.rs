@@ -1,0 +1,185 @@
+//! What clients do all the time, through every server: look at discovery, and read and write what it lists.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use concord_server::test_client::{Answer, Protocol, Target, TestClient};
+use http::Method;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{AGGREGATED, Member};
+
+/// A cluster-scoped resource that 1.33 does not have, whose objects are made, read and deleted for real.
+const CLASSES: &str = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+
+/// Something that discovery lists as current.
+#[derive(Clone)]
+pub(super) struct Listed {
+    /// Where its collection is.
+    pub(super) path: String,
+    verbs: Vec<String>,
+}
+
+impl Listed {
+    pub(super) fn has(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|candidate| candidate == verb)
+    }
+}
+
+/// Everything in the document that is not stale.
+pub(super) fn listed(document: &Value) -> Vec<Listed> {
+    let mut all = Vec::new();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    for group in document["items"].as_array().expect("groups") {
+        let versions = group["versions"].as_array().expect("versions").iter();
+        for version in versions.filter(|version| version["freshness"] == "Current") {
+            for resource in version["resources"].as_array().into_iter().flatten() {
+                let namespace = if resource["scope"] == "Namespaced" { "namespaces/default/" } else { "" };
+                let place =
+                    format!("/apis/{}/{}", text(&group["metadata"]["name"]), text(&version["version"]));
+                let path = format!("{place}/{namespace}{}", text(&resource["resource"]));
+                let verbs = resource["verbs"].as_array().expect("verbs").iter().map(text).collect();
+                all.push(Listed { path, verbs });
+            }
+        }
+    }
+    all
+}
+
+/// A client of one server.
+struct Wanderer {
+    id: &'static str,
+    client: TestClient,
+    random: StdRng,
+    tag: String,
+    listed: Vec<Listed>,
+    done: usize,
+}
+
+/// The server cannot be asked any more.
+struct Gone;
+
+impl Wanderer {
+    /// What the server lists now.
+    async fn look(&mut self) -> Result<(), Gone> {
+        let headers = [("accept", AGGREGATED), ("if-none-match", self.tag.as_str())];
+        let answer = self.client.exchange(Method::GET, "/apis", &headers, Bytes::new()).await;
+        let answer = answer.map_err(|_| Gone)?;
+        match answer.status {
+            200 => {
+                answer.headers["etag"].to_str().expect("text").clone_into(&mut self.tag);
+                self.listed = listed(&serde_json::from_str(&answer.body).expect("JSON"));
+            }
+            304 | 429 | 503 => {}
+            other => panic!("discovery of {}: {other} {}", self.id, answer.body),
+        }
+        Ok(())
+    }
+
+    /// An answer that says that nothing is there is right only if discovery does not list it any more: both come from
+    /// the same picture of the fleet, and what was listed before and after was there in between.
+    async fn judge(&mut self, what: &str, path: &str, answer: &Answer, fine: &[u16]) -> Result<(), Gone> {
+        self.done += 1;
+        let status = answer.status;
+        if fine.contains(&status) || matches!(status, 429 | 503) {
+            return Ok(());
+        }
+        assert!(matches!(status, 404 | 405), "{what} {path} through {}: {status} {}", self.id, answer.body);
+        self.look().await?;
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        let is_it = |listed: &Listed| path.strip_prefix(&listed.path).is_some_and(is_below);
+        let is_listed = self.listed.iter().any(is_it);
+        assert!(!is_listed, "{what} {path} through {}, which lists it: {status} {}", self.id, answer.body);
+        Ok(())
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Gone> {
+        let headers = [("content-type", "application/json")];
+        let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        self.client.exchange(method, path, &headers, body).await.map_err(|_| Gone)
+    }
+
+    /// Reads and writes something that is listed.
+    async fn step(&mut self) -> Result<(), Gone> {
+        self.look().await?;
+        let listed = self.listed[self.random.random_range(0..self.listed.len())].clone();
+        let path = listed.path.as_str();
+        if listed.has("list") {
+            let answer = self.send(Method::GET, &format!("{path}?limit=1"), &Value::Null).await?;
+            self.judge("list", path, &answer, &[200]).await?;
+        }
+        if listed.has("create") {
+            // It lacks everything, and whoever knows the resource says so.
+            let answer = self.send(Method::POST, &format!("{path}?dryRun=All"), &json!({})).await?;
+            self.judge("create", path, &answer, &[200, 201, 400, 403, 409, 422]).await?;
+        }
+        self.make_one().await
+    }
+
+    /// An object that is made through a server is there for it, whoever made it.
+    async fn make_one(&mut self) -> Result<(), Gone> {
+        if !self.listed.iter().any(|listed| listed.path == CLASSES) {
+            return Ok(());
+        }
+        let name = format!("{}-{}", self.id, self.done);
+        let class =
+            json!({"metadata": {"name": name}, "driverName": "example.com", "parameters": {"a": "b"}});
+        let answer = self.send(Method::POST, CLASSES, &class).await?;
+        self.judge("make", CLASSES, &answer, &[201]).await?;
+        if answer.status != 201 {
+            return Ok(());
+        }
+        let path = format!("{CLASSES}/{name}");
+        for (method, what) in [(Method::GET, "read"), (Method::DELETE, "delete")] {
+            let answer = self.send(method, &path, &Value::Null).await?;
+            let is_missing = answer.status == 404 && answer.body.contains(&name);
+            assert!(!is_missing, "{what} through {}: {}", self.id, answer.body);
+            self.judge(what, &path, &answer, &[200]).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Clients of all servers.
+#[derive(Default)]
+pub(super) struct Traffic(JoinSet<usize>);
+
+impl Traffic {
+    /// Goes on through a server until that cannot be asked any more.
+    pub(super) fn through(&mut self, member: &Member, id: &'static str) {
+        let pki = member.data.path().join("pki");
+        let target = Target::new(member.program.address, &pki.join("ca.crt"), Protocol::Http2)
+            .with_identity(&pki.join("admin.crt"), &pki.join("admin.key"));
+        let seed = self.0.len() as u64;
+        self.0.spawn(async move {
+            let Ok(client) = target.connect().await else { return 0 };
+            let random = StdRng::seed_from_u64(seed);
+            let mut wanderer =
+                Wanderer { id, client, random, tag: "none".to_owned(), listed: Vec::new(), done: 0 };
+            while wanderer.step().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            wanderer.done
+        });
+    }
+
+    /// Fails if something was wrong already.
+    pub(super) fn check(&mut self) -> usize {
+        let mut done = 0;
+        while let Some(ended) = self.0.try_join_next() {
+            done += ended.expect("nothing was wrong");
+        }
+        done
+    }
+
+    /// Waits until no server can be asked any more, and says how much was asked.
+    pub(super) async fn end(mut self) -> usize {
+        let mut done = 0;
+        while let Some(ended) = self.0.join_next().await {
+            done += ended.expect("nothing was wrong");
+        }
+        done
+    }
+}
