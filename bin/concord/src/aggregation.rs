@@ -1,21 +1,28 @@
 //! Other servers' APIs as part of this one's.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
+use async_trait::async_trait;
 use clap::Args;
-use concord_aggregator::{Aggregator, ApiServices, ApiServicesView, RegistrationSettings, Settings};
+use concord_aggregator::{
+    Aggregator, ApiServices, ApiServicesView, RegistrationSettings, RemoteContent, Settings,
+};
 use concord_apiextensions::CustomResources;
 use concord_builtins::{Catalog, Release, VersionFacts};
-use concord_controllers::Controllers;
+use concord_controllers::{Controllers, Elsewhere, Left};
+use concord_election::Leadership;
 use concord_endpoints::{Apis, Priority};
 use concord_meta::GroupVersion;
 use concord_pki::{ClientIdentity, load_identity};
 use concord_registry::Registry;
 use concord_replica::{Replica, View};
+use concord_server::Metrics;
+use tokio::sync::watch;
 
 use crate::{
-    authentication::AuthenticationOptions, cli::ServeOptions, engine::key_prefix, reload::Reloader, webhooks,
+    authentication::AuthenticationOptions, cli::ServeOptions, compose::Parts, engine::key_prefix,
+    reload::Reloader, webhooks,
 };
 
 #[derive(Debug, Args)]
@@ -86,6 +93,7 @@ pub(crate) fn aggregator(
     options: &ServeOptions,
     identity: Option<Arc<ClientIdentity>>,
     replica: &Arc<Replica>,
+    metrics: Arc<Metrics>,
 ) -> Arc<Aggregator> {
     let prefix = key_prefix(&options.etcd);
     let settings = Settings {
@@ -94,11 +102,12 @@ pub(crate) fn aggregator(
         identity,
         allows_redirects: !options.aggregation.aggregator_reject_forwarding_redirect,
         prefix,
+        metrics,
     };
     Arc::new(Aggregator::new(services, settings))
 }
 
-/// Starts what looks after APIServices.
+/// Starts what keeps the APIServices of this server's own versions.
 pub(crate) async fn start(
     aggregator: &Aggregator,
     (registry, apis, customs): (&Arc<Registry>, &Arc<Apis>, &Arc<CustomResources>),
@@ -110,6 +119,41 @@ pub(crate) async fn start(
         RegistrationSettings { shared_store, customs_are_known: Box::new(move || customs.is_synced()) };
     let registration = aggregator.registration(registry.clone(), apis.clone(), settings);
     controllers.run_also(|cancel| registration.run(cancel)).await;
-    let controller = aggregator.controller(registry.clone(), apis.clone());
+}
+
+/// Starts what looks after the APIServices of other servers. Of those on a store, the one that leads says how it goes.
+pub(crate) async fn look_after(parts: &Parts, controllers: &Controllers, leadership: Leadership) {
+    let (tells, told) = watch::channel(leadership.is_leader());
+    let controller = parts.aggregator.controller(parts.registry.clone(), parts.apis.clone(), told);
     controllers.run_also(|cancel| controller.run(cancel)).await;
+    let says_so = |cancel| async move {
+        leadership
+            .lead(&cancel, |end| {
+                let tells = tells.clone();
+                async move {
+                    tells.send_replace(true);
+                    end.cancelled().await;
+                    tells.send_replace(false);
+                }
+            })
+            .await;
+    };
+    controllers.run_also(says_so).await;
+}
+
+/// What namespaces have on other servers.
+pub(crate) struct RemoteNamespaces(pub(crate) Arc<Aggregator>);
+
+impl fmt::Debug for RemoteNamespaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RemoteNamespaces")
+    }
+}
+
+#[async_trait]
+impl Elsewhere for RemoteNamespaces {
+    async fn empty(&self, namespace: &str) -> Left {
+        let RemoteContent { objects, finalizers, undiscovered, failures } = self.0.empty(namespace).await;
+        Left { objects, finalizers, undiscovered, failures }
+    }
 }

@@ -37,7 +37,7 @@ use tokio::sync::watch;
 
 use crate::{
     access::Access,
-    aggregation,
+    aggregation::{self, RemoteNamespaces},
     cli::{ApiOptions, ServeOptions},
     emulation::Emulation,
     fleet, migration,
@@ -71,7 +71,7 @@ pub(crate) struct Parts {
     pub(crate) registry: Arc<Registry>,
     pub(crate) customs: Arc<CustomResources>,
     pub(crate) fleet: Option<Arc<Fleet>>,
-    aggregator: Arc<Aggregator>,
+    pub(crate) aggregator: Arc<Aggregator>,
     peers: Option<Arc<Peers>>,
     release: Release,
     accounts: ServiceAccounts,
@@ -296,6 +296,7 @@ impl Parts {
             shared_store,
             service_accounts: Some(self.accounts.controllers()),
             authentication: Some(trust),
+            elsewhere: Some(Arc::new(RemoteNamespaces(self.aggregator.clone()))),
         };
         let controllers = Controllers::start(self.registry.clone(), self.apis.clone(), config)?;
         let customs = (self.registry.clone(), self.customs.clone(), self.apis.clone());

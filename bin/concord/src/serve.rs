@@ -97,7 +97,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
     // After the tokens of a file, as upstream.
     authentication.tokens.push(accounts.authenticator());
-    let aggregator = aggregation::aggregator(api_services, &options, identity, &replica);
+    let aggregator = aggregation::aggregator(api_services, &options, identity, &replica, metrics.clone());
     let ground = Ground {
         store,
         keyring: at_rest.keyring(),
@@ -139,6 +139,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let port = server.local_addr().port();
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
     let leadership = election::stand(&parts, &controllers, engine.is_shared()).await;
+    aggregation::look_after(&parts, &controllers, leadership.clone()).await;
     migration::start(parts.migrator.clone(), &controllers, leadership.clone()).await;
     garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
     let at = SocketAddr::new(parts.advertise_address, port);

@@ -3,12 +3,13 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use concord_endpoints::{ApiSet, Apis, Extensions};
 use concord_openapi::ExtensionDocuments;
 use concord_pki::ClientIdentity;
 use concord_registry::Registry;
 use concord_replica::{Batch, Closed, Entry, Error as ReplicaError, Scope};
-use concord_server::{Request, Response};
+use concord_server::{Metrics, Request, Response};
 use concord_webhook::Resolver;
 use parking_lot::Mutex;
 use tokio::{
@@ -24,9 +25,9 @@ use crate::{
     keeper::{Keeper, Tools},
     proxy::Proxy,
     registration::{Registration, RegistrationSettings},
-    remote::Remotes,
+    remote::{Remote, Remotes},
     service::{ApiService, Backend},
-    view::ApiServices,
+    view::{ApiServices, Registered},
 };
 
 /// The pause before something that failed is tried again.
@@ -47,6 +48,8 @@ pub struct Settings {
     pub allows_redirects: bool,
     /// What all keys begin with, with a slash at the end.
     pub prefix: String,
+    /// Where to say who can be reached.
+    pub metrics: Arc<Metrics>,
 }
 
 /// What other servers serve, as part of what this one serves.
@@ -57,6 +60,7 @@ pub struct Aggregator {
     proxy: Proxy,
     explicit: Arc<HashSet<(String, String)>>,
     prefix: String,
+    metrics: Arc<Metrics>,
     /// For the controller.
     failures: Mutex<Option<mpsc::Receiver<Backend>>>,
 }
@@ -75,21 +79,25 @@ pub struct AggregationController {
 struct Running {
     service: Arc<ApiService>,
     changed: watch::Sender<u64>,
-    available: watch::Sender<bool>,
     task: tokio::task::AbortHandle,
 }
 
 impl Aggregator {
     /// Knows who serves what from the view.
     pub fn new(services: ApiServices, settings: Settings) -> Self {
-        let Settings { resolver, explicit, identity, allows_redirects, prefix } = settings;
+        let Settings { resolver, explicit, identity, allows_redirects, prefix, metrics } = settings;
         let remotes = Arc::new(Remotes::new(resolver, identity));
         let (told, failures) = mpsc::channel(MAX_FAILURES);
-        let proxy =
-            Proxy { services: services.clone(), remotes: remotes.clone(), allows_redirects, failures: told };
         let catalogue = Arc::new(Catalogue::new(services.clone()));
+        let proxy = Proxy {
+            services: services.clone(),
+            remotes: remotes.clone(),
+            catalogue: catalogue.clone(),
+            allows_redirects,
+            failures: told,
+        };
         let (explicit, failures) = (Arc::new(explicit), Mutex::new(Some(failures)));
-        Self { services, catalogue, remotes, proxy, explicit, prefix, failures }
+        Self { services, catalogue, remotes, proxy, explicit, prefix, failures, metrics }
     }
 
     /// Whether another server answers a request for this path, given what this server serves itself.
@@ -122,8 +130,29 @@ impl Aggregator {
         Registration::new(registry, apis, self.services.clone(), (self.prefix.clone(), settings))
     }
 
-    /// Looks after the APIServices of other servers, when it is run. Once.
-    pub fn controller(&self, registry: Arc<Registry>, apis: Arc<Apis>) -> AggregationController {
+    /// What is registered now.
+    pub(crate) fn registered(&self) -> Arc<Registered> {
+        self.services.registered()
+    }
+
+    /// The resources that a server said it has when it was last asked, if it can be reached.
+    pub(crate) fn fresh_resources(&self, service: &ApiService) -> Option<Bytes> {
+        self.catalogue.fresh_resources(service)
+    }
+
+    /// The server of an APIService.
+    pub(crate) fn remote(&self, service: &ApiService) -> Option<Arc<Remote>> {
+        self.remotes.get(service.backend.as_ref()?).ok()
+    }
+
+    /// Looks after the APIServices of other servers, when it is run. Once. Of several servers on a store only the one whose
+    /// `tells` is true writes down whether they can be reached: they need not agree, and would take turns in saying so.
+    pub fn controller(
+        &self,
+        registry: Arc<Registry>,
+        apis: Arc<Apis>,
+        tells: watch::Receiver<bool>,
+    ) -> AggregationController {
         let tools = Tools {
             registry,
             apis,
@@ -131,6 +160,8 @@ impl Aggregator {
             catalogue: self.catalogue.clone(),
             prefix: self.prefix.clone(),
             explicit: self.explicit.clone(),
+            metrics: self.metrics.clone(),
+            tells,
         };
         let failures = self.failures.lock().take().unwrap_or_else(|| mpsc::channel(1).1);
         AggregationController { tools: Arc::new(tools), services: self.services.clone(), failures }
@@ -197,17 +228,18 @@ impl Keepers {
     fn adjust<'a>(&mut self, services: impl Iterator<Item = &'a Arc<ApiService>>) {
         let services: BTreeMap<&str, &Arc<ApiService>> =
             services.map(|service| (service.name.as_str(), service)).collect();
+        let metrics = &self.tools.metrics;
         self.running.retain(|name, running| {
             let is_same = services.get(name.as_str()).is_some_and(|service| running.keeps(service));
             if !is_same {
                 running.task.abort();
+                metrics.aggregation().forget(name);
             }
             is_same
         });
         for (name, service) in &services {
-            match self.running.get(*name) {
-                Some(running) => running.tell(service.is_available),
-                None => self.start(service),
+            if !self.running.contains_key(*name) {
+                self.start(service);
             }
         }
         self.tools.catalogue.retain(|name| services.contains_key(name));
@@ -217,16 +249,16 @@ impl Keepers {
 
     fn start(&mut self, service: &Arc<ApiService>) {
         let Some(backend) = service.backend.clone() else { return };
-        let (changed, available) = (watch::Sender::new(0), watch::Sender::new(service.is_available));
+        let changed = watch::Sender::new(0);
         let keeper = Keeper {
             tools: self.tools.clone(),
             service: service.clone(),
             backend,
             changed: changed.subscribe(),
-            available: available.subscribe(),
+            available: watch::Sender::new(service.is_available),
         };
         let task = self.tasks.spawn(keeper.run());
-        let running = Running { service: service.clone(), changed, available, task };
+        let running = Running { service: service.clone(), changed, task };
         self.running.insert(service.name.clone(), running);
     }
 
@@ -269,9 +301,5 @@ impl Running {
         self.service.backend == service.backend
             && self.service.version == service.version
             && self.service.uid == service.uid
-    }
-
-    fn tell(&self, is_available: bool) {
-        self.available.send_if_modified(|known| std::mem::replace(known, is_available) != is_available);
     }
 }

@@ -33,10 +33,19 @@ pub(crate) struct Catalogue {
 struct Learned {
     /// From whom.
     from: (String, String, u16),
+    /// Whether it could be reached when that was tried last. Until it was tried, the status of the APIService counts, which
+    /// another server of the fleet may have written.
+    is_reachable: Option<bool>,
     /// Its resources, and whether it said so when it was last asked.
     resources: Option<(Bytes, bool)>,
     /// The last document that could be used.
     document: Option<Arc<ExtensionDocument>>,
+}
+
+impl Learned {
+    fn is_available(&self, service: &ApiService) -> bool {
+        self.is_reachable.unwrap_or(service.is_available)
+    }
 }
 
 /// What is shown of it.
@@ -56,6 +65,28 @@ impl Catalogue {
             generation: AtomicU64::new(0),
             composed: ArcSwap::default(),
         }
+    }
+
+    /// Takes note of whether a server can be reached from here.
+    pub(crate) fn learn_reachable(&self, service: &ApiService, is_reachable: bool) {
+        self.learn(service, |learned| learned.is_reachable.replace(is_reachable) != Some(is_reachable));
+    }
+
+    /// Whether requests are sent to a server.
+    pub(crate) fn is_available(&self, service: &ApiService) -> bool {
+        let from = service.backend.as_ref().map(place);
+        let learned = self.learned.lock();
+        let learned = learned.get(&service.name).filter(|learned| Some(&learned.from) == from.as_ref());
+        learned.map_or(service.is_available, |learned| learned.is_available(service))
+    }
+
+    /// The resources of a server, as a list in JSON, if it can be reached and said so when it was last asked.
+    pub(crate) fn fresh_resources(&self, service: &ApiService) -> Option<Bytes> {
+        let from = service.backend.as_ref().map(place)?;
+        let learned = self.learned.lock();
+        let learned = learned.get(&service.name).filter(|learned| learned.from == from)?;
+        let (resources, is_fresh) = learned.resources.clone()?;
+        (is_fresh && learned.is_available(service)).then_some(resources)
     }
 
     /// Takes note of the resources that a server has, or with `None` that it did not say so when it was asked.
@@ -88,7 +119,7 @@ impl Catalogue {
     fn learn(&self, service: &ApiService, change: impl FnOnce(&mut Learned) -> bool) {
         let Some(from) = service.backend.as_ref().map(place) else { return };
         let mut all = self.learned.lock();
-        let nothing = || Learned { from: from.clone(), resources: None, document: None };
+        let nothing = || Learned { from: from.clone(), is_reachable: None, resources: None, document: None };
         let learned = all.entry(service.name.clone()).or_insert_with(nothing);
         if learned.from != from {
             *learned = nothing();
@@ -125,13 +156,15 @@ impl Catalogue {
             learned.get(&service.name).filter(|learned| Some(&learned.from) == from.as_ref())
         };
         let extension = |service: &Arc<ApiService>| {
-            let known = of(service).and_then(|learned| learned.resources.clone());
+            let learned = of(service);
+            let known = learned.and_then(|learned| learned.resources.clone());
             let (resources, is_fresh) = known.unwrap_or((Bytes::from_static(b"[]"), false));
+            let is_available = learned.map_or(service.is_available, |learned| learned.is_available(service));
             Extension {
                 version: service.version.clone(),
                 priority: service.priority,
                 resources,
-                is_fresh: is_fresh && service.is_available,
+                is_fresh: is_fresh && is_available,
             }
         };
         let extensions = Extensions::new(

@@ -7,14 +7,14 @@ use concord_codec::{Options, decode};
 use concord_meta::GroupVersion;
 use concord_openapi::{ExtensionDocument, SwaggerPart};
 use http::{
-    HeaderMap, StatusCode,
+    HeaderMap, Method, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
 use tokio::task::spawn_blocking;
 
 use crate::{
     discovered,
-    remote::{Answer, Question, Remote},
+    remote::{Answer, MASTERS, Question, Remote},
 };
 
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,9 +38,10 @@ impl DiscoverySource {
     /// The resources of a version, as a list in JSON.
     pub(crate) async fn ask(&mut self, remote: &Remote, version: &GroupVersion) -> Result<Bytes, String> {
         let question = Question {
+            method: Method::GET,
             path: "/apis",
             user: "system:kube-aggregator",
-            is_master: true,
+            groups: MASTERS,
             accept: AGGREGATED,
             known: self.known.as_ref().map(|(tag, _)| tag.as_str()),
             timeout: DISCOVERY_TIMEOUT,
@@ -68,9 +69,10 @@ impl DiscoverySource {
 async fn ask_legacy(remote: &Remote, version: &GroupVersion) -> Result<Bytes, String> {
     let path = format!("/apis/{version}");
     let question = Question {
+        method: Method::GET,
         path: &path,
         user: "system:kube-aggregator",
-        is_master: false,
+        groups: &[],
         accept: "application/json",
         known: None,
         timeout: DISCOVERY_TIMEOUT,
@@ -191,9 +193,10 @@ impl DocumentSource {
 
 async fn get(remote: &Remote, path: &str, known: Option<&str>) -> Result<Answer, String> {
     let question = Question {
+        method: Method::GET,
         path,
         user: "system:aggregator",
-        is_master: false,
+        groups: &[],
         accept: "application/json",
         known,
         timeout: DOCUMENT_TIMEOUT,

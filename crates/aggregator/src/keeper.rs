@@ -7,7 +7,9 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use concord_endpoints::Apis;
 use concord_meta::Reason;
 use concord_registry::Registry;
+use concord_server::Metrics;
 use futures_util::{FutureExt as _, StreamExt as _, future, stream::FuturesUnordered};
+use http::Method;
 use rand::RngExt as _;
 use tokio::{sync::watch, time::sleep};
 
@@ -16,7 +18,7 @@ use crate::{
     catalogue::Catalogue,
     fetch::{DiscoverySource, DocumentSource},
     registration::{resource, tell},
-    remote::{Answer, AskError, Question, Remote, Remotes},
+    remote::{Answer, AskError, MASTERS, Question, Remote, Remotes},
     service::{ApiService, Backend},
 };
 
@@ -47,6 +49,9 @@ pub(crate) struct Tools {
     pub(crate) prefix: String,
     /// The Services whose addresses the operator gave.
     pub(crate) explicit: Arc<HashSet<(String, String)>>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether this server is the one that writes statuses.
+    pub(crate) tells: watch::Receiver<bool>,
 }
 
 /// Looks after one APIService as it is specified; another specification is another keeper.
@@ -56,8 +61,8 @@ pub(crate) struct Keeper {
     pub(crate) backend: Backend,
     /// Told when something changed by which the server can be reached.
     pub(crate) changed: watch::Receiver<u64>,
-    /// Told when it is, or is not, available.
-    pub(crate) available: watch::Receiver<bool>,
+    /// Whether it can be reached from here; what its status says until that is known.
+    pub(crate) available: watch::Sender<bool>,
 }
 
 impl Keeper {
@@ -67,19 +72,41 @@ impl Keeper {
     }
 
     async fn keep_reachable(&self) {
-        let mut changed = self.changed.clone();
+        let (mut changed, mut tells) = (self.changed.clone(), self.tools.tells.clone());
         let mut pace = Pace::new(LOOK_AGAIN, LONGEST_PAUSE);
         loop {
             changed.borrow_and_update();
+            let is_to_tell = *tells.borrow_and_update();
             let condition = self.check().await;
-            let is_told = self.tell(&condition).await;
-            pace.rest(condition.is_available && is_told, &mut changed).await;
+            self.found(&condition);
+            let is_told = !is_to_tell || self.tell(&condition).await;
+            tokio::select! {
+                () = pace.rest(condition.is_available && is_told, &mut changed) => {}
+                Ok(()) = tells.changed() => {}
+            }
+        }
+    }
+
+    /// From now on requests are sent there, or not. What this server finds out counts for it, whatever others found out.
+    fn found(&self, condition: &Condition) {
+        let (is_available, name) = (condition.is_available, self.service.name.as_str());
+        let metrics = self.tools.metrics.aggregation();
+        metrics.set_available(name, is_available);
+        self.tools.catalogue.learn_reachable(&self.service, is_available);
+        let is_new =
+            self.available.send_if_modified(|known| std::mem::replace(known, is_available) != is_available);
+        if is_new && is_available {
+            tracing::info!(service = name, "The server of an APIService can be reached.");
+        } else if is_new {
+            metrics.became_unavailable(name, condition.reason);
+            let Condition { reason, message, .. } = condition;
+            tracing::warn!(service = name, reason, message, "The server of an APIService cannot be reached.");
         }
     }
 
     /// Nobody asks a server that is not available.
     async fn keep_discovered(&self) {
-        let (mut available, mut source) = (self.available.clone(), DiscoverySource::default());
+        let (mut available, mut source) = (self.available.subscribe(), DiscoverySource::default());
         let mut pace = Pace::new(REFRESH, LONGEST_REFRESH);
         while available.wait_for(|available| *available).await.is_ok() {
             let resources = match self.tools.remotes.get(&self.backend) {
@@ -94,7 +121,7 @@ impl Keeper {
     }
 
     async fn keep_documented(&self) {
-        let (mut available, mut source) = (self.available.clone(), DocumentSource::default());
+        let (mut available, mut source) = (self.available.subscribe(), DocumentSource::default());
         let mut pace = Pace::new(REFRESH, LONGEST_REFRESH);
         while available.wait_for(|available| *available).await.is_ok() {
             let document = match self.tools.remotes.get(&self.backend) {
@@ -184,9 +211,10 @@ async fn probe(remote: &Remote, service: &ApiService) -> Result<(), String> {
     let path = format!("/apis/{}", service.version);
     let location = remote.locate()?;
     let question = Question {
+        method: Method::GET,
         path: &path,
         user: "system:kube-aggregator",
-        is_master: true,
+        groups: MASTERS,
         accept: "",
         known: None,
         timeout: PROBE_TIMEOUT,

@@ -18,6 +18,7 @@ mod catalogue;
 mod discovered;
 mod fetch;
 mod keeper;
+mod namespaces;
 mod proxy;
 mod registration;
 mod remote;
@@ -25,5 +26,6 @@ mod service;
 mod view;
 
 pub use aggregator::{AggregationController, Aggregator, Elsewhere, Settings};
+pub use namespaces::RemoteContent;
 pub use registration::{Registration, RegistrationSettings};
 pub use view::{ApiServices, ApiServicesView};

@@ -8,6 +8,7 @@ use http::{StatusCode, header::LOCATION};
 use tokio::sync::mpsc;
 
 use crate::{
+    catalogue::Catalogue,
     remote::{Remotes, go_reason},
     service::{ApiService, Backend},
     view::ApiServices,
@@ -17,6 +18,8 @@ use crate::{
 pub(crate) struct Proxy {
     pub(crate) services: ApiServices,
     pub(crate) remotes: Arc<Remotes>,
+    /// Knows who can be reached.
+    pub(crate) catalogue: Arc<Catalogue>,
     /// Whether a server may send clients elsewhere.
     pub(crate) allows_redirects: bool,
     /// Told who could not be reached, so that it is found out soon what became of them. It may be full: then enough is
@@ -43,7 +46,7 @@ impl Proxy {
 
     async fn answer(&self, service: &ApiService, request: Request) -> Response {
         let unavailable = || refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
-        let Some(backend) = service.backend.as_ref().filter(|_| service.is_available) else {
+        let Some(backend) = service.backend.as_ref().filter(|_| self.catalogue.is_available(service)) else {
             return unavailable();
         };
         let remote = match self.remotes.get(backend) {

@@ -9,13 +9,16 @@ use concord_meta::go::quote;
 use concord_pki::{ClientIdentity, Trust, client_tls};
 use concord_server::{Body, BoxError, Request, full};
 use concord_webhook::{InvalidConfig, Resolver, ServiceReference, dial_service, reason};
-use http::{HeaderMap, HeaderValue, StatusCode, header::HeaderName, uri::Authority};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::HeaderName, uri::Authority};
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use tokio::time::timeout;
 
 use crate::service::Backend;
+
+/// Those who may do everything.
+pub(crate) const MASTERS: &[&str] = &["system:masters"];
 
 /// How long a connection may take to be there. Upstream has 30 seconds; a client waits for that long then.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,10 +28,11 @@ const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 
 /// What another server is asked for.
 pub(crate) struct Question<'a> {
+    pub(crate) method: Method,
     pub(crate) path: &'a str,
     /// As whom, in upstream's words; those in the group of masters may read everything.
     pub(crate) user: &'static str,
-    pub(crate) is_master: bool,
+    pub(crate) groups: &'static [&'static str],
     pub(crate) accept: &'static str,
     /// The tag of what is known already.
     pub(crate) known: Option<&'a str>,
@@ -48,10 +52,13 @@ pub(crate) struct Answer {
 /// Why there is none. The texts are Go's.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum AskError {
-    #[error("Get {}: {reason}", quote(url))]
-    Transport { url: String, reason: String },
-    #[error("Get {}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)", quote(url))]
-    Timeout { url: String },
+    #[error("{verb} {}: {reason}", quote(url))]
+    Transport { verb: &'static str, url: String, reason: String },
+    #[error(
+        "{verb} {}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+        quote(url)
+    )]
+    Timeout { verb: &'static str, url: String },
     #[error("the answer to {url} is longer than {limit} bytes")]
     TooLarge { url: String, limit: usize },
 }
@@ -171,12 +178,15 @@ async fn ask(
     url: &str,
     question: &Question<'_>,
 ) -> Result<Answer, AskError> {
-    let transport = |reason: String| AskError::Transport { url: url.to_owned(), reason };
-    let mut request = http::Request::get(question.path)
+    let verb = if question.method == Method::DELETE { "Delete" } else { "Get" };
+    let transport = |reason: String| AskError::Transport { verb, url: url.to_owned(), reason };
+    let mut request = http::Request::builder()
+        .method(question.method.clone())
+        .uri(question.path)
         .header(USER, question.user)
         .header(http::header::USER_AGENT, "Go-http-client/2.0");
-    if question.is_master {
-        request = request.header(GROUP, "system:masters");
+    for group in question.groups {
+        request = request.header(GROUP, *group);
     }
     if !question.accept.is_empty() {
         request = request.header(http::header::ACCEPT, question.accept);
@@ -197,7 +207,7 @@ async fn ask(
     };
     match timeout(question.timeout, whole).await {
         Ok(answer) => answer,
-        Err(_) => Err(AskError::Timeout { url: url.to_owned() }),
+        Err(_) => Err(AskError::Timeout { verb, url: url.to_owned() }),
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Bootstrap, ClusterAuthentication, Error, IpRange, ServiceAccountsConfig,
+    Bootstrap, ClusterAuthentication, Elsewhere, Error, IpRange, ServiceAccountsConfig,
     bootstrap::{ClusterAuthenticationTrust, ServerAddresses},
     namespaces::NamespaceController,
     service_accounts::{Namespaces, Tokens},
@@ -29,6 +29,8 @@ pub struct Config {
     pub service_accounts: Option<ServiceAccountsConfig>,
     /// What extension API servers are told about clients; without it they are told nothing.
     pub authentication: Option<watch::Receiver<ClusterAuthentication>>,
+    /// What namespaces have on other servers; without it they have nothing there.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 /// The tasks by which the server keeps true what it has to.
@@ -51,7 +53,8 @@ impl Controllers {
         config: Config,
     ) -> Result<Self, Error> {
         let cancel = CancellationToken::new();
-        let namespaces = NamespaceController::new(registry.clone(), resources.clone())?;
+        let namespaces =
+            NamespaceController::new(registry.clone(), resources.clone(), config.elsewhere.clone())?;
         let addresses = ServerAddresses::new(registry.clone(), resources.clone(), config.clone())?;
         let mut tasks = JoinSet::new();
         if let Some(accounts) = &config.service_accounts {

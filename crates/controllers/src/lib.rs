@@ -30,5 +30,6 @@ pub use bootstrap::{Bootstrap, ClusterAuthentication};
 pub use controllers::{Config, Controllers};
 pub use error::Error;
 pub use lifecycle::NamespaceLifecycle;
+pub use namespaces::{Elsewhere, Left};
 pub use service_accounts::ServiceAccountsConfig;
 pub use services::{IpRange, NodePortRange, ServiceAllocation};

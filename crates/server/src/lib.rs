@@ -56,7 +56,9 @@ pub use filters::{AllowedOrigins, StorageVersions, not_registered};
 pub use flow_control::{Admission, FlowControl, Seat};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
-pub use metrics::{FlowMetrics, Metrics, PeerMetrics, Served, StorageLatency, WatchEvents};
+pub use metrics::{
+    AggregationMetrics, FlowMetrics, Metrics, PeerMetrics, Served, StorageLatency, WatchEvents,
+};
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
 pub use server::{Drained, Server};

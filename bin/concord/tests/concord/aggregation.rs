@@ -1,6 +1,7 @@
 //! Servers behind this one: the example of the documentation, and servers that do everything wrong.
 
 mod bookshelf;
+mod cluster;
 mod faults;
 
 use std::time::{Duration, Instant};

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     FINALIZER, NamespaceController, conditions,
     content::{Content, Kind, Totals},
+    elsewhere::Left,
     finalizers, uid,
 };
 use crate::{
@@ -41,6 +42,8 @@ enum Pass {
     Done,
     /// There is more to do at once.
     Again,
+    /// What is left is elsewhere, from where nobody tells when it is gone.
+    Later,
     /// What is left goes away when others let it; these tell when something happens to it.
     Wait(Vec<Subscription>),
 }
@@ -56,6 +59,7 @@ impl Cleanup {
             match self.next_pass().await {
                 Ok(Pass::Done) => return,
                 Ok(Pass::Again) => {}
+                Ok(Pass::Later) => backoff.pause().await,
                 Ok(Pass::Wait(changes)) => {
                     backoff.reset();
                     if let Err(Closed::Shutdown | Closed::Failed) = any_change(changes).await {
@@ -88,7 +92,9 @@ impl Cleanup {
         if self.namespace(&before).is_none() {
             return Ok(Pass::Done);
         }
-        let failures = self.delete(&self.content(&before)).await;
+        let mut failures = self.delete(&self.content(&before)).await;
+        let elsewhere = self.empty_elsewhere().await;
+        failures.extend(elsewhere.failures.clone());
         // One look is exact. The state is one in which the namespace is being deleted, and from the revision at which it
         // was marked no create in it can be committed by any server: each compares the namespace with a state in which
         // it was not marked. So what is in it only becomes less, and what is not in this state never comes.
@@ -100,9 +106,10 @@ impl Cleanup {
             tokio::time::sleep(SETTLE).await;
             return Ok(Pass::Again);
         }
-        let totals = left.totals();
+        let mut totals = left.totals();
+        totals.add(&elsewhere);
         let item = self.tell(item, namespace, &totals, &failures).await?;
-        if left.is_empty() {
+        if left.is_empty() && elsewhere.is_empty() {
             self.finalize(&item).await?;
             return Ok(Pass::Done);
         }
@@ -110,6 +117,7 @@ impl Cleanup {
             return Err(Status::internal_error(error));
         }
         match left.untouched() {
+            0 if !elsewhere.is_empty() => Ok(Pass::Later),
             0 => Ok(self.wait(&after, &left)),
             _ => Ok(Pass::Again),
         }
@@ -160,6 +168,14 @@ impl Cleanup {
         match registry.delete(&context(MANAGER), &kind.resource, name, &options).await {
             Err(status) if status.code != 404 => Err((kind, status)),
             _ => Ok(()),
+        }
+    }
+
+    /// Has servers behind this one delete what they have in the namespace.
+    async fn empty_elsewhere(&self) -> Left {
+        match &self.controller.elsewhere {
+            Some(elsewhere) => elsewhere.empty(&self.name).await,
+            None => Left::default(),
         }
     }
 

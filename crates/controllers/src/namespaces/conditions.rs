@@ -13,7 +13,7 @@ type Condition = (&'static str, bool, &'static str, String);
 /// The conditions that follow from what is left and from what could not be deleted, by resource.
 fn wanted(left: &Totals, failures: &BTreeMap<String, String>) -> [Condition; 5] {
     [
-        strangers(&left.strangers),
+        undiscovered(left),
         // What is served is known here without asking and needs no parsing, so this one never holds.
         fine(
             "NamespaceDeletionGroupVersionParsingFailure",
@@ -30,14 +30,17 @@ fn fine(name: &'static str, reason: &'static str, message: &str) -> Condition {
     (name, false, reason, message.to_owned())
 }
 
-/// What is not served here is what upstream could not find out about.
-fn strangers(objects: &BTreeMap<String, usize>) -> Condition {
+/// What is not served here is what upstream could not find out about, and so is what a server behind this one does not say.
+fn undiscovered(left: &Totals) -> Condition {
     let name = "NamespaceDeletionDiscoveryFailure";
-    if objects.is_empty() {
+    let strangers = left.strangers.iter();
+    let told = strangers
+        .map(|(version, count)| format!("{version}: {count} resource instances are not served here"))
+        .chain(left.undiscovered.iter().map(|(version, why)| format!("{version}: {why}")));
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
         return fine(name, "ResourcesDiscovered", "All resources successfully discovered");
     }
-    let told = |(version, count)| format!("{version}: {count} resource instances are not served here");
-    let told: Vec<String> = objects.iter().map(told).collect();
     let message = format!(
         "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
         told.len(),
@@ -167,6 +170,7 @@ mod tests {
             objects: BTreeMap::from([("pods.".to_owned(), 2), ("deployments.apps".to_owned(), 1)]),
             finalizers: BTreeMap::from([("example.com/hold".to_owned(), 3)]),
             strangers: BTreeMap::from([("example.com/v1".to_owned(), 4)]),
+            undiscovered: BTreeMap::from([("a.b/v1".to_owned(), "why".to_owned())]),
         };
         let failures =
             BTreeMap::from([("pods.".to_owned(), "no".to_owned()), ("a.b".to_owned(), "oh".to_owned())]);
@@ -176,8 +180,8 @@ mod tests {
             [
                 "True",
                 "DiscoveryFailed",
-                "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: \
-                 example.com/v1: 4 resource instances are not served here"
+                "Discovery failed for some groups, 2 failing: unable to retrieve the complete list of server APIs: \
+                 example.com/v1: 4 resource instances are not served here, a.b/v1: why"
             ]
         );
         assert_eq!(

@@ -5,7 +5,7 @@ use concord_registry::{Item, Object, Resource, Resources, Verb, metadata};
 use concord_replica::{Entry, Snapshot};
 use concord_store::KeyRange;
 
-use super::strangers::Strangers;
+use super::{elsewhere::Left, strangers::Strangers};
 
 /// What is in a namespace.
 #[derive(Default)]
@@ -31,6 +31,20 @@ pub(super) struct Totals {
     pub(super) finalizers: BTreeMap<String, usize>,
     /// How many objects there are that are not served here, by the version they are stored in.
     pub(super) strangers: BTreeMap<String, usize>,
+    /// The versions of other servers of which it is not known what there is, and why.
+    pub(super) undiscovered: BTreeMap<String, String>,
+}
+
+impl Totals {
+    /// Counts what is left on other servers, too.
+    pub(super) fn add(&mut self, left: &Left) {
+        for (counts, more) in [(&mut self.objects, &left.objects), (&mut self.finalizers, &left.finalizers)] {
+            for (name, count) in more {
+                *counts.entry(name.clone()).or_default() += count;
+            }
+        }
+        self.undiscovered.extend(left.undiscovered.clone());
+    }
 }
 
 impl Content {

@@ -3,6 +3,7 @@
 mod cleanup;
 mod conditions;
 mod content;
+mod elsewhere;
 mod strangers;
 
 use std::{collections::HashMap, sync::Arc};
@@ -18,6 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::cleanup::Cleanup;
+pub use self::elsewhere::{Elsewhere, Left};
 use crate::{Error, backoff::Backoff, lifecycle::terminating, own::required};
 
 /// How many namespaces are worked on at the same moment, as upstream's; those that wait for something do not count.
@@ -35,6 +37,7 @@ pub(crate) struct NamespaceController {
     /// What all keys begin with.
     root: Bytes,
     passes: Arc<Semaphore>,
+    elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 /// The tasks of the namespaces that are being deleted.
@@ -45,13 +48,17 @@ struct Deletions {
 }
 
 impl NamespaceController {
-    pub(crate) fn new(registry: Arc<Registry>, resources: Arc<dyn Resources>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        resources: Arc<dyn Resources>,
+        elsewhere: Option<Arc<dyn Elsewhere>>,
+    ) -> Result<Self, Error> {
         let namespaces = required(resources.as_ref(), "", "v1", "namespaces")?;
         let storage = namespaces.storage().cloned().expect("a required resource is stored");
         let root = storage.prefix.strip_suffix(b"namespaces/").unwrap_or(&storage.prefix);
         let root = storage.prefix.slice_ref(root);
         let passes = Arc::new(Semaphore::new(AT_ONCE));
-        Ok(Self { registry, resources, namespaces, storage, root, passes })
+        Ok(Self { registry, resources, namespaces, storage, root, passes, elsewhere })
     }
 
     /// Goes on until it is cancelled or the replica ends.

@@ -213,6 +213,7 @@ pub(crate) fn config() -> Config {
         shared_store: false,
         service_accounts: None,
         authentication: None,
+        elsewhere: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! Names of resources therefore become labels only when a handler says, with [`Served`], that it knows them.
 
 mod access;
+mod aggregation;
 mod audit;
 mod encryption;
 mod flow_control;
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub(crate) use access::AccessMetrics;
+pub use aggregation::AggregationMetrics;
 pub(crate) use audit::AuditMetrics;
 use encryption::EncryptionMetrics;
 use flow_control::FlowControlMetrics;
@@ -59,6 +61,7 @@ pub struct Metrics {
     pub(crate) mutating: Arc<InFlight>,
     in_flight: IntGaugeVec,
     access: AccessMetrics,
+    aggregation: AggregationMetrics,
     pub(crate) tls_handshake_errors: IntCounter,
     watch_events: IntCounterVec,
     watch_event_sizes: HistogramVec,
@@ -140,6 +143,7 @@ impl Metrics {
                 &["request_kind"],
             ),
             access: AccessMetrics::new(of),
+            aggregation: AggregationMetrics::new(of),
             tls_handshake_errors: registered(of, tls_errors),
             watch_events: counters(of, "apiserver_watch_events_total", "Events sent to watches.", &RESOURCE),
             watch_event_sizes: histograms(
@@ -271,6 +275,11 @@ impl Metrics {
         self.encryption.reloaded(server, status, at);
     }
 
+    /// Where to say which servers behind this one can be reached.
+    pub fn aggregation(&self) -> &AggregationMetrics {
+        &self.aggregation
+    }
+
     /// Where to count what is sent to other servers of the fleet.
     pub fn peers(&self) -> &PeerMetrics {
         &self.peers
@@ -358,6 +367,11 @@ mod tests {
         metrics.peers().merged(true);
         metrics.peers().nopeer();
         metrics.peers().set_peers([("fresh", 2)]);
+        metrics.aggregation().set_available("v1.example.com", false);
+        metrics.aggregation().became_unavailable("v1.example.com", "FailedDiscoveryCheck");
+        metrics.aggregation().set_available("v2.example.com", true);
+        metrics.aggregation().set_available("v3.example.com", true);
+        metrics.aggregation().forget("v3.example.com");
         let running = metrics.read_only.begin();
         let text = scraped(&metrics).await;
         for expected in [
@@ -386,6 +400,9 @@ mod tests {
             "aggregator_discovery_peer_aggregated_cache_misses_total 0\n",
             "aggregator_discovery_nopeer_requests_total 1\n",
             "concord_peers{state=\"fresh\"} 2\n",
+            "aggregator_unavailable_apiservice{name=\"v1.example.com\"} 1\n",
+            "aggregator_unavailable_apiservice{name=\"v2.example.com\"} 0\n# ",
+            "aggregator_unavailable_apiservice_total{name=\"v1.example.com\",reason=\"FailedDiscoveryCheck\"} 1\n",
             "process_start_time_seconds ",
         ] {
             assert!(text.contains(expected), "{expected} is missing in\n{text}");

@@ -26,26 +26,26 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use super::{API_SERVICES, condition, parse, until};
 use crate::support::{Program, SOON, client, send};
 
-const NAME: &str = "v1.library.example.com";
-const BOOKS: &str = "/apis/library.example.com/v1/namespaces/default/books";
+pub(super) const NAME: &str = "v1.library.example.com";
+pub(super) const BOOKS: &str = "/apis/library.example.com/v1/namespaces/default/books";
 
 /// A server, and a bookshelf behind it.
-struct World {
+pub(super) struct World {
     data: TempDir,
-    program: Program,
-    shelf: Shelf,
+    pub(super) program: Program,
+    pub(super) shelf: Shelf,
 }
 
-struct Shelf {
-    address: std::net::SocketAddr,
-    api_service: Value,
+pub(super) struct Shelf {
+    pub(super) address: std::net::SocketAddr,
+    pub(super) api_service: Value,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
     data: TempDir,
 }
 
 impl Shelf {
-    async fn start(front_proxy_ca: &Path) -> Self {
+    pub(super) async fn start(front_proxy_ca: &Path) -> Self {
         let data = tempdir().expect("a directory");
         let options = Options {
             data_dir: data.path().to_owned(),
@@ -60,14 +60,14 @@ impl Shelf {
         Self { address, api_service, stop, task, data }
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.stop.send(()).expect("it runs");
         tokio::time::timeout(SOON, self.task).await.expect("it ends").expect("without a panic");
     }
 }
 
 impl World {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let data = tempdir().expect("a directory");
         // Whom the bookshelf believes is known before either runs.
         let pki = data.path().join("pki");
