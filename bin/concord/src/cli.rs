@@ -166,6 +166,9 @@ pub(crate) struct SecureServingOptions {
     /// The key of --tls-cert-file (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
+    /// How long /livez lets the server start before what is not finished counts as dead.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration::parse)]
+    pub(crate) livez_grace_period: Duration,
 }
 
 #[derive(Debug, Args)]

@@ -22,6 +22,9 @@ pub(crate) async fn stand(parts: &Parts, controllers: &Controllers, shared_store
         return Leadership::alone();
     };
     let leadership = candidate.leadership();
+    if let Some(fleet) = &parts.fleet {
+        fleet.led_by(leadership.clone());
+    }
     controllers.run_also(|cancel| candidate.run(cancel)).await;
     leadership
 }

@@ -64,6 +64,12 @@ impl PeerOptions {
             None => Ok(enabled),
         }
     }
+
+    /// Where the other servers reach one that listens there.
+    fn address(&self, listening: SocketAddr) -> SocketAddr {
+        let ip = self.peer_advertise_ip.unwrap_or(listening.ip());
+        SocketAddr::new(ip, self.peer_advertise_port.unwrap_or(listening.port()))
+    }
 }
 
 /// What it takes to know and reach the others.
@@ -131,6 +137,18 @@ pub(crate) fn before(
     }
 }
 
+/// Has the identity lease say where this server is, as kube-apiserver's does. To be called before there is one.
+pub(crate) fn advertise(
+    fleet: Option<&Arc<Fleet>>,
+    options: &PeerOptions,
+    features: &FeatureGates,
+    listening: SocketAddr,
+) {
+    if let Some(fleet) = fleet.filter(|_| features.enabled(GATE)) {
+        fleet.advertise(options.address(listening));
+    }
+}
+
 /// Says on the store where this server is, from the moment it is ready.
 pub(crate) async fn announce(
     fleet: Option<&Arc<Fleet>>,
@@ -148,10 +166,8 @@ pub(crate) async fn announce(
             "What only other servers on this store serve is not served here: --peer-ca-file is not given."
         );
     }
-    let ip = options.peers.peer_advertise_ip.unwrap_or(listening.ip());
-    let port = options.peers.peer_advertise_port.unwrap_or(listening.port());
     let prefix = crate::engine::key_prefix(&options.etcd);
-    let announcer = Announcer::new(fleet, store, &prefix, SocketAddr::new(ip, port));
+    let announcer = Announcer::new(fleet, store, &prefix, options.peers.address(listening));
     let same = announcer.clone();
     controllers.run_also(|cancel| same.run(checks, cancel)).await;
     Ok(Some(announcer))

@@ -112,6 +112,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let audit_log = options.audit.open(&metrics)?;
     let health = health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone());
     let health = parts.health(health.with(access.check()));
+    let health = health.with_livez_grace_period(options.serving.livez_grace_period);
     let config = Config {
         authentication,
         auditing: audit_log.as_ref().map(AuditLog::auditing),
@@ -137,12 +138,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     at_rest.reload(parts.fleet.as_ref().map(|fleet| fleet.id()), &metrics, &mut reloader);
     let server = config.complete()?.listen().await?;
     let port = server.local_addr().port();
+    let at = SocketAddr::new(parts.advertise_address, port);
+    peers::advertise(parts.fleet.as_ref(), &options.peers, features, at);
     let controllers = Arc::new(parts.controllers(port, engine.is_shared(), trust).await?);
     let leadership = election::stand(&parts, &controllers, engine.is_shared()).await;
     aggregation::look_after(&parts, &controllers, leadership.clone()).await;
     migration::start(parts.migrator.clone(), &controllers, leadership.clone()).await;
     garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
-    let at = SocketAddr::new(parts.advertise_address, port);
     let fleet = parts.fleet.as_ref().filter(|_| engine.is_shared());
     let announcer =
         peers::announce(fleet, engine.store(), &options, features, at, health, &controllers).await?;

@@ -15,17 +15,14 @@ use crate::{
 /// How many objects are written at once.
 const BATCH: usize = 60;
 
-/// How much longer each server waits than the one before it. There is no leader to be elected: whatever is removed is
-/// compared in the transaction, so that it would do no harm if all removed it at once. The servers take turns by age, so
-/// that as a rule the first of them does it and nobody else has to.
-const TURN: Duration = Duration::from_millis(200);
+/// How much longer each server waits than the one before it. Whoever leads is the first, and the others take turns by age:
+/// as a rule nobody else has to. But nothing waits for a leader that is gone, for it is safe without one: whatever is
+/// removed is compared in the transaction, so that it would do no harm if all removed it at once.
+const TURN: Duration = Duration::from_millis(150);
 const MOST_TURNS: u32 = 4;
 
 /// How long everybody waits: a server that is started again replaces its lease, and is back in a moment.
 const GRACE: Duration = Duration::from_millis(100);
-
-/// A server that has not renewed its lease for so many intervals is not waited for.
-const SILENT_INTERVALS: u32 = 3;
 
 pub(crate) struct Collector {
     pub(crate) committer: Arc<Committer>,
@@ -38,6 +35,8 @@ struct Leftovers {
     /// The IDs and revisions of leases that are over.
     leases: Vec<(String, u64)>,
     own: Vec<Holds>,
+    /// What this server must still hold for any of it.
+    fence: Option<Holds>,
     turn: u32,
 }
 
@@ -78,7 +77,7 @@ impl Collector {
         let now_ms = now_milliseconds();
         let is_over = |id: &String| {
             let lease = &known.leases[id];
-            id != fleet.id() && lease.is_expired(now_ms)
+            id != fleet.id() && lease.is_over(now_ms, fleet.silence())
         };
         let members = known.members(&fleet.settings.components);
         let leases = members.keys().filter(|id| is_over(id));
@@ -88,6 +87,7 @@ impl Collector {
             versions: own.as_ref().map(|_| self.versions(&known, &fence)).unwrap_or_default(),
             leases,
             own: own.unwrap_or_default(),
+            fence: Some(fence.holds()),
             turn: self.turn(&known),
         }
     }
@@ -114,14 +114,18 @@ impl Collector {
     /// How many servers there are whose turn it is before this one's.
     fn turn(&self, known: &Known) -> u32 {
         let fleet = self.fleet();
+        let leadership = fleet.leadership.get();
+        if leadership.is_some_and(|leadership| leadership.is_leader()) {
+            return 0;
+        }
         let Some(own) = known.leases.get(fleet.id()) else { return 0 };
-        let silent = fleet.settings.renew_interval * SILENT_INTERVALS;
-        let heard_after = now_milliseconds() - i64::try_from(silent.as_millis()).unwrap_or(i64::MAX);
-        let before = known.members(&fleet.settings.components).into_iter().filter(|(id, created)| {
-            *created < own.lease.created
-                && known.leases[id].renewed.is_some_and(|renewed| renewed > heard_after)
-        });
-        u32::try_from(before.count()).unwrap_or(MOST_TURNS).min(MOST_TURNS)
+        let members = known.members(&fleet.settings.components);
+        let is_older = |id: &String, created: u64| {
+            created < own.lease.created && known.leases[id].was_heard_within(fleet.silence())
+        };
+        let older = members.iter().filter(|(id, created)| is_older(id, **created)).count();
+        let before = older + usize::from(leadership.is_some());
+        u32::try_from(before).unwrap_or(MOST_TURNS).min(MOST_TURNS)
     }
 
     async fn remove(&self, found: Leftovers) -> Result<(), Failure> {
@@ -135,7 +139,8 @@ impl Collector {
         for (id, revision) in found.leases {
             tracing::info!(id, "Removing the identity lease of a server that has not been heard of.");
             let unchanged = self.committer.compare(&Holds::LeaseAt(id.clone(), revision));
-            let txn = Txn::new().compare(unchanged).delete(lease_key(&self.fleet().leases, &id));
+            let mut txn = Txn::new().compare(unchanged).delete(lease_key(&self.fleet().leases, &id));
+            txn.compares.extend(found.fence.iter().map(|holds| self.committer.compare(holds)));
             outcome = outcome.and(self.committer.transact(txn).await);
         }
         outcome

@@ -1,12 +1,17 @@
 //! This server's part in the fleet.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use concord_election::Leadership;
 use concord_meta::GroupVersion;
 use concord_registry::{Gate, ObjectName, Registry, Resource, Resources, Storage};
 use concord_server::{HealthChecks, StorageVersions, check_fn};
 use concord_storageversion::{
-    COMPONENT, Disagreement, Identity, Keys, NAMESPACE, Record, object_name, order, server_id,
+    COMPONENT, Disagreement, Identity, Keys, NAMESPACE, Record, hostname_label, object_name, order, server_id,
 };
 use concord_store::{Compare, Revision, Txn};
 use concord_store_sealed::Keyring;
@@ -20,6 +25,9 @@ use crate::{
 
 /// How long giving back the lease may take, as upstream's.
 const LEAVING: Duration = Duration::from_secs(10);
+
+/// A server that has not renewed its lease for so many intervals is not waited for.
+const SILENT_INTERVALS: u32 = 3;
 
 /// How a server takes part.
 #[derive(Debug, Clone)]
@@ -101,6 +109,10 @@ pub struct Fleet {
     /// The resource of StorageVersions, if versions are registered.
     pub(crate) versions: Option<Arc<Resource>>,
     pub(crate) definitions: Option<Arc<Storage>>,
+    /// Where peers reach this server, if they are to.
+    pub(crate) advertised: OnceLock<String>,
+    /// Whether this server leads those on the store, if they elect one.
+    pub(crate) leadership: OnceLock<Leadership>,
 }
 
 fn served(
@@ -129,6 +141,15 @@ impl Fleet {
         let id = id.unwrap_or_else(|| server_id(&settings.hostname, &settings.component));
         if let Some(why) = concord_meta::names::dns1123_subdomain(&id).into_iter().next() {
             return Err(Error::Id { id, why });
+        }
+        let label = hostname_label(&settings.hostname);
+        if label != settings.hostname {
+            let hostname = &settings.hostname;
+            tracing::warn!(
+                hostname,
+                label,
+                "The name of the machine is no value of a label, which has at most 63 letters, digits, '-', '_' and '.': the identity lease has what is left of it."
+            );
         }
         let process = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
         let identity = Identity {
@@ -169,6 +190,8 @@ impl Fleet {
             leases,
             versions,
             definitions,
+            advertised: OnceLock::new(),
+            leadership: OnceLock::new(),
         }))
     }
 
@@ -185,6 +208,22 @@ impl Fleet {
             }
             concord_storageversion::Fence::Acquiring { .. } => None,
         }
+    }
+
+    /// Says in the lease where peers reach this server. To be called before it is run, at most once.
+    pub fn advertise(&self, address: SocketAddr) {
+        self.advertised.set(address.to_string()).ok();
+    }
+
+    /// Lets whoever leads the servers on the store be the first to remove what others left. To be called at most once;
+    /// without it they take turns by their age.
+    pub fn led_by(&self, leadership: Leadership) {
+        self.leadership.set(leadership).ok();
+    }
+
+    /// How long nothing has to be heard of a server before it may be taken for gone.
+    pub(crate) fn silence(&self) -> Duration {
+        self.settings.renew_interval * SILENT_INTERVALS
     }
 
     /// What every write of this server has to pass.

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use concord_registry::{Gate as _, Item, Object, Part, metadata_mut};
 use concord_storageversion::{
-    Fence, HOSTNAME_LABEL, Holds, IDENTITY_LABEL, LeaseStep, NAMESPACE, hostname_label, lease_step, priority,
-    registration,
+    ADVERTISED_ANNOTATION, Fence, HOSTNAME_LABEL, Holds, IDENTITY_LABEL, LeaseStep, NAMESPACE,
+    REGISTERS_ANNOTATION, hostname_label, lease_step, priority, registration,
 };
 use concord_store::{Txn, Write};
 use rand::RngExt as _;
@@ -120,13 +120,16 @@ impl Keeper {
             return None;
         }
         let stored = known.leases.get(fleet.id());
-        let expired = stored.is_some_and(|stored| stored.is_expired(now_milliseconds()));
+        let expired = stored.is_some_and(|stored| stored.is_over(now_milliseconds(), fleet.silence()));
         let step = lease_step(&fleet.identity, stored.map(|stored| &stored.lease), had, expired);
         Some(Situation {
             step,
             item: stored.map(|stored| stored.item.clone()),
-            is_complete: stored
-                .is_some_and(|stored| stored.component.as_ref() == Some(&fleet.identity.component)),
+            is_complete: stored.is_some_and(|stored| {
+                stored.component.as_ref() == Some(&fleet.identity.component)
+                    && stored.advertised.as_ref() == fleet.advertised.get()
+                    && stored.is_silent != fleet.settings.register_versions
+            }),
             hostname: stored.map(|stored| stored.hostname.clone()).unwrap_or_default(),
         })
     }
@@ -167,10 +170,16 @@ impl Keeper {
 
     /// What the lease has to say, whatever else is in it.
     fn fill(&self, lease: &mut Object) {
-        let Fleet { identity, settings, .. } = self.fleet();
+        let Fleet { identity, settings, advertised, .. } = self.fleet();
         let labels = metadata_mut(lease).entry("labels").or_insert_with(|| json!({}));
         labels[IDENTITY_LABEL] = identity.component.as_str().into();
         labels[HOSTNAME_LABEL] = hostname_label(&identity.hostname).into();
+        let silent = (!settings.register_versions).then_some((REGISTERS_ANNOTATION, "false"));
+        let advertised = advertised.get().map(|address| (ADVERTISED_ANNOTATION, address.as_str()));
+        for (name, value) in silent.into_iter().chain(advertised) {
+            let annotations = metadata_mut(lease).entry("annotations").or_insert_with(|| json!({}));
+            annotations[name] = value.into();
+        }
         let spec = lease.entry("spec").or_insert_with(|| json!({}));
         spec["holderIdentity"] = identity.holder.as_str().into();
         spec["leaseDurationSeconds"] = settings.lease_duration.as_secs().into();

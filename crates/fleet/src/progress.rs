@@ -9,11 +9,15 @@ use concord_meta::GroupResource;
 use concord_server::{StorageVersions, Unhealthy};
 use parking_lot::RwLock;
 
+/// Why a resource cannot be registered whose StorageVersion somebody stored in another form than JSON.
+pub(crate) const UNREADABLE: &str = "the stored StorageVersion cannot be read";
+
 /// How far identity and registration have come.
 #[derive(Default)]
 pub(crate) struct Progress {
     resources: RwLock<HashMap<GroupResource, Registered>>,
     completed: AtomicBool,
+    definitions_tried: AtomicBool,
     identified: AtomicBool,
     identity_error: RwLock<Option<String>>,
 }
@@ -50,6 +54,11 @@ impl Progress {
         self.completed.store(true, Ordering::Release);
     }
 
+    /// Every custom resource that was defined when the server started was tried once. True if that is news.
+    pub(crate) fn tried_definitions(&self) -> bool {
+        !self.definitions_tried.swap(true, Ordering::AcqRel)
+    }
+
     /// This process holds the lease, or why it does not.
     pub(crate) fn identity(&self, error: Option<String>) {
         if error.is_none() {
@@ -71,9 +80,14 @@ impl Progress {
         }
     }
 
-    /// Whether every built-in resource was registered once.
+    /// Whether every built-in resource was registered once. Custom resources were tried: one whose registration fails keeps
+    /// its own writes waiting, and nothing else.
     pub(crate) fn registration_health(&self) -> Result<(), Unhealthy> {
-        if self.is_completed() { Ok(()) } else { Err(Unhealthy("not finished".to_owned())) }
+        if self.is_completed() && self.definitions_tried.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            Err(Unhealthy("not finished".to_owned()))
+        }
     }
 }
 

@@ -9,15 +9,16 @@ use std::{
 use concord_registry::{Item, Storage};
 use concord_replica::{Batch, Closed, Entry, Error as ReplicaError, Scope, Snapshot, Subscription};
 use concord_storageversion::{
-    Fence, Found, Holds, Phase, Record, Step, order, phase, registration, withdrawal,
+    Fence, Found, Holds, Phase, Record, Step, cannot_read, order, phase, registration, withdrawal,
 };
 use concord_store::Txn;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     commit::{Backoff, Committer, Failure, Planned, owner_references},
     fleet::Fleet,
+    progress::UNREADABLE,
     view::{Known, StoredVersion},
 };
 
@@ -35,11 +36,12 @@ pub(crate) struct Registrar {
     committer: Arc<Committer>,
     /// What the definitions in the log define, by their names; `None` until they were read.
     definitions: Mutex<Option<BTreeMap<String, Record>>>,
+    begun: Instant,
 }
 
 impl Registrar {
     pub(crate) fn new(committer: Arc<Committer>) -> Self {
-        Self { committer, definitions: Mutex::new(None) }
+        Self { committer, definitions: Mutex::new(None), begun: Instant::now() }
     }
 
     fn fleet(&self) -> &Fleet {
@@ -146,10 +148,12 @@ impl Registrar {
             (self.plan(&known, &fence), self.committer.own_gate(&known, &fence))
         };
         if planned.is_empty() {
+            self.tried();
             return Ok(false);
         }
         // Acquiring the lease registered StorageVersions themselves. If somebody took that away again, it is the first
         // thing to write, and nothing else until it is there.
+        let is_all = own.is_some();
         let (planned, own) = match own {
             Some(own) => (planned, own),
             None => {
@@ -170,7 +174,24 @@ impl Registrar {
                 }
             }
         }
+        if is_all {
+            self.tried();
+        }
         if failed { Err(()) } else { Ok(true) }
+    }
+
+    /// Takes note that everything that is defined was tried, if it is known what that is.
+    fn tried(&self) {
+        let fleet = self.fleet();
+        let defined = match &*self.definitions.lock() {
+            Some(definitions) => definitions.len(),
+            None if fleet.definitions.is_none() => 0,
+            None => return,
+        };
+        if fleet.progress.tried_definitions() {
+            let (built_in, milliseconds) = (fleet.built_in.len(), self.begun.elapsed().as_millis());
+            tracing::info!(built_in, defined, milliseconds, "Storage versions are registered.");
+        }
     }
 
     fn report(&self, steps: &[Planned], error: &str) {
@@ -189,11 +210,16 @@ impl Registrar {
         let mut is_complete = true;
         for built_in in &self.fleet().built_in {
             let name = built_in.record.name();
-            let step = self.step(known, fence, &built_in.record);
-            if step.is_none() {
-                built_in.names.iter().for_each(|name| self.fleet().progress.registered(name));
+            let is_readable = !known.unreadable.contains(&name);
+            let step = is_readable.then(|| self.step(known, fence, &built_in.record)).flatten();
+            for name in &built_in.names {
+                match (is_readable, &step) {
+                    (false, _) => self.fleet().progress.failed(name, UNREADABLE),
+                    (true, None) => self.fleet().progress.registered(name),
+                    (true, Some(_)) => {}
+                }
             }
-            is_complete &= step.is_none();
+            is_complete &= is_readable && step.is_none();
             planned.extend(step);
             names.insert(name);
         }
@@ -205,7 +231,7 @@ impl Registrar {
         customs.sort_by(|one, other| order(one, other));
         for record in customs {
             // What the server has built in is not what somebody defines under the same name.
-            if names.insert(record.name()) {
+            if names.insert(record.name()) && !known.unreadable.contains(&record.name()) {
                 planned.extend(self.step(known, fence, record));
             }
         }
@@ -226,6 +252,10 @@ impl Registrar {
             && from != *to
         {
             tracing::info!(name, from, to, "The stored version changes.");
+            let blind = cannot_read(fence.id(), found.as_ref(), to);
+            if !blind.is_empty() {
+                tracing::warn!(name, to, servers = ?blind, "Other servers cannot read what this one is about to store.");
+            }
         }
         let step = registration(fence, found.as_ref(), record).or_else(|| {
             // A definition that was deleted and made anew is another owner.

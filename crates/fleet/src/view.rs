@@ -1,18 +1,22 @@
 //! What the log says about servers and their versions.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use concord_registry::Item;
 use concord_replica::{Entry, Event, Snapshot, View};
 use concord_storageversion::{
-    Agreement, Disagreement, Entry as Said, Found, IDENTITY_LABEL, Lease, NAMESPACE, Status, agreement,
-    is_expired,
+    ADVERTISED_ANNOTATION, Agreement, Disagreement, Entry as Said, Found, IDENTITY_LABEL, Lease, NAMESPACE,
+    REGISTERS_ANNOTATION, Status, agreement, is_expired,
 };
 use concord_store::{KeyRange, Revision};
 use parking_lot::{RwLock, RwLockReadGuard};
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 /// Keeps what is stored about identities and storage versions, fed by the replica.
 pub struct FleetView {
@@ -38,6 +42,8 @@ pub(crate) struct Known {
     pub(crate) is_loaded: bool,
     /// By the name of the StorageVersion.
     pub(crate) versions: BTreeMap<String, StoredVersion>,
+    /// The names of StorageVersions that nobody can make sense of.
+    pub(crate) unreadable: BTreeSet<String>,
     /// By name: every lease in the namespace of identities.
     pub(crate) leases: BTreeMap<String, StoredLease>,
     /// Since when there are no other servers than now.
@@ -63,9 +69,15 @@ pub(crate) struct StoredLease {
     /// What kind of server it is the identity of, if it is one.
     pub(crate) component: Option<String>,
     pub(crate) hostname: String,
+    /// Whether the server says that it registers nothing: whatever is there under its name is not true any more.
+    pub(crate) is_silent: bool,
+    /// Where peers reach the server.
+    pub(crate) advertised: Option<String>,
     /// In milliseconds.
     pub(crate) renewed: Option<i64>,
     pub(crate) duration_seconds: Option<i64>,
+    /// When it was last seen to change, by this server's own time.
+    seen: Instant,
 }
 
 /// All live servers write one version of a resource, and have done so for a while.
@@ -125,14 +137,23 @@ impl StoredLease {
             },
             component: labels[IDENTITY_LABEL].as_str().map(ToOwned::to_owned),
             hostname: text(&labels[concord_storageversion::HOSTNAME_LABEL]),
+            is_silent: metadata["annotations"][REGISTERS_ANNOTATION] == "false",
+            advertised: metadata["annotations"][ADVERTISED_ANNOTATION].as_str().map(ToOwned::to_owned),
             renewed: spec["renewTime"].as_str().and_then(milliseconds),
             duration_seconds: spec["leaseDurationSeconds"].as_i64(),
+            seen: Instant::now(),
         })
     }
 
-    /// Whether the server it is the identity of has not been heard of for too long.
-    pub(crate) fn is_expired(&self, now: i64) -> bool {
-        is_expired(self.renewed, self.duration_seconds, now)
+    /// Whether there was a sign of life not longer ago than this.
+    pub(crate) fn was_heard_within(&self, time: Duration) -> bool {
+        self.seen.elapsed() < time
+    }
+
+    /// Whether the server it is the identity of has not been heard of for too long: by the clock, which is upstream's rule,
+    /// *and* because nothing was heard here for a while. A clock that is wrong, here or there, ends nobody who renews.
+    pub(crate) fn is_over(&self, now: i64, silence: Duration) -> bool {
+        is_expired(self.renewed, self.duration_seconds, now) && !self.was_heard_within(silence)
     }
 }
 
@@ -175,8 +196,11 @@ impl FleetView {
         let name = |prefix: &Bytes| std::str::from_utf8(key.strip_prefix(prefix.as_ref())?).ok();
         if let Some(name) = name(&self.versions) {
             let before = known.versions.remove(name);
-            if let Some(now) = entry.and_then(|entry| StoredVersion::read(entry, before.as_ref())) {
-                known.versions.insert(name.to_owned(), now);
+            known.unreadable.remove(name);
+            match entry.map(|entry| StoredVersion::read(entry, before.as_ref())) {
+                Some(Some(now)) => drop(known.versions.insert(name.to_owned(), now)),
+                Some(None) => drop(known.unreadable.insert(name.to_owned())),
+                None => {}
             }
         } else if let Some(name) = name(&self.leases) {
             let before = known.leases.remove(name);
@@ -251,8 +275,40 @@ impl Known {
     pub(crate) fn agreement(&self, name: &str, components: &[String]) -> Result<AgreedSince, Disagreement> {
         let version = self.versions.get(name).ok_or(Disagreement::Unknown)?;
         let members = self.members(components);
+        let silent: Vec<String> = members.keys().filter(|id| self.leases[*id].is_silent).cloned().collect();
+        if !silent.is_empty() {
+            return Err(Disagreement::Silent(silent));
+        }
         let agreement = agreement(&version.uid, Some(&version.status.storage_versions), &members)?;
         let since = version.said_since.max(self.members_since);
         Ok(AgreedSince { agreement, since, revision: self.revision })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_store::KeyValue;
+
+    use super::*;
+
+    /// The lease of a server that renewed it an hour after 1970 began.
+    fn lease() -> StoredLease {
+        let value = r#"{"metadata": {"labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}},
+            "spec": {"holderIdentity": "a_1", "leaseDurationSeconds": 60, "renewTime": "1970-01-01T01:00:00.000000Z"}}"#;
+        let entry = KeyValue { key: "k".into(), value: value.into(), create_revision: 2, mod_revision: 3 };
+        StoredLease::read(&Arc::new(entry)).expect("a lease")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wrong_clock_ends_nobody_who_is_heard_of() {
+        let (silence, hour) = (Duration::from_secs(30), 3_600_000);
+        let lease = lease();
+        let is_over = |now| lease.is_over(now, silence);
+        // By a clock that is ahead it has been over for an hour, but it was heard of just now.
+        assert!(!is_over(2 * hour));
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert!(is_over(2 * hour));
+        // By a clock that is behind, or just as long as it lasts, it is never over.
+        assert!(!is_over(0) && !is_over(hour + 60_000) && is_over(hour + 60_001));
     }
 }

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -7,7 +8,7 @@ use std::{
 };
 
 use concord_codec::{FieldValidation, MediaType, encode};
-use concord_meta::{Reason, Status, options::DeleteOptions};
+use concord_meta::{GroupResource, Reason, Status, options::DeleteOptions};
 use concord_registry::{Body, Object, ObjectName, Part, Registry, Resource, Resources, UpdateRequest};
 use concord_server::{HealthCheck, Unhealthy, check_fn};
 use futures_util::future::join_all;
@@ -77,7 +78,11 @@ impl Bootstrap {
         // Nothing is missing from a store that has not been read yet.
         let loaded = self.registry.replica().not_older_than(0, LOADING).await;
         loaded.map_err(Status::internal_error)?;
-        let (bindings, roles): (Vec<_>, Vec<_>) = wanted().into_iter().partition(Wanted::is_binding);
+        let served: BTreeSet<GroupResource> =
+            self.resources.all().iter().map(|resource| resource.group_resource()).collect();
+        let is_due = |wanted: &Wanted| wanted.when.as_ref().is_none_or(|needed| served.contains(needed));
+        let (bindings, roles): (Vec<_>, Vec<_>) =
+            wanted().into_iter().filter(is_due).partition(Wanted::is_binding);
         for objects in [roles, bindings] {
             // All at once: the store commits in groups.
             let kept = join_all(objects.iter().map(|wanted| self.keep(wanted))).await;

@@ -1,5 +1,6 @@
 //! The table of default roles and bindings; its form is described at its top.
 
+use concord_meta::GroupResource;
 use serde_json::{Value, json};
 
 use crate::{PolicyRule, RoleRef, Subject, object::GROUP, reconcile::AUTO_UPDATE};
@@ -14,6 +15,8 @@ pub(crate) struct Wanted {
     /// Empty for what is everywhere.
     pub(crate) namespace: String,
     pub(crate) name: String,
+    /// Group and plural of what has to be served; `None` if it is there in any case.
+    pub(crate) when: Option<GroupResource>,
     /// The object but for what the server fills in.
     pub(crate) object: Value,
 }
@@ -75,13 +78,17 @@ fn begin(words: &[&str]) -> Option<Wanted> {
         };
         object["roleRef"] = json!(role);
     }
-    Some(Wanted { plural, namespace: namespace.to_owned(), name: name.to_owned(), object })
+    Some(Wanted { plural, namespace: namespace.to_owned(), name: name.to_owned(), when: None, object })
 }
 
 /// A line about the object that was begun.
 fn add(wanted: &mut Wanted, words: &[&str]) -> Option<()> {
     let object = &mut wanted.object;
     match *words {
+        ["when", resource] => {
+            let (group, plural) = resource.split_once('/')?;
+            wanted.when = Some(GroupResource::new(group, plural));
+        }
         ["label", label] => {
             let (key, value) = label.split_once('=')?;
             object["metadata"]["labels"][key] = value.into();

@@ -8,6 +8,11 @@ pub const NAMESPACE: &str = "kube-system";
 pub const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 /// The label with the name of the machine.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+/// The annotation that says where peers reach the server: `address:port`.
+pub const ADVERTISED_ANNOTATION: &str = "kubernetes.io/peer-advertise-address";
+/// The annotation of a server's lease that is `false` if it registers no versions. Upstream has none: there, what a server
+/// said before the feature was turned off is believed for ever.
+pub const REGISTERS_ANNOTATION: &str = "storageversions.concord.dev/registers";
 /// The component of a server like this one. An extension server has its own.
 pub const COMPONENT: &str = "kube-apiserver";
 

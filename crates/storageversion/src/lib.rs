@@ -33,11 +33,12 @@ pub use agreement::{Agreement, Disagreement, agreement, fingerprint};
 pub use collection::{EMPTY_GRACE_SECONDS, Membership, abandoned, collection};
 pub use gate::{Closed, gate};
 pub use identity::{
-    COMPONENT, HOSTNAME_LABEL, IDENTITY_LABEL, Identity, NAMESPACE, hostname_label, server_id,
+    ADVERTISED_ANNOTATION, COMPONENT, HOSTNAME_LABEL, IDENTITY_LABEL, Identity, NAMESPACE,
+    REGISTERS_ANNOTATION, hostname_label, server_id,
 };
 pub use lease::{Lease, LeaseStep, is_expired, lease_step};
 pub use record::{Owner, Record, object_name, order, parse_object_name, priority};
-pub use registration::{Phase, phase, registration, withdrawal};
+pub use registration::{Phase, cannot_read, phase, registration, withdrawal};
 pub use status::{
     Condition, ENCRYPTION_ANNOTATION, Entry, Keys, Status, common_encoding_version, derive,
     encryption_annotation,

@@ -58,6 +58,14 @@ pub fn registration(fence: &Fence, found: Option<&Found<'_>>, record: &Record) -
     Some(Step { name, holds, entries: Some(entries) })
 }
 
+/// Those of the others who say that they cannot read a version. Whoever begins to write it should know: what it stores is
+/// lost to them. That is an upgrade in the wrong order, which is not for a server to forbid.
+pub fn cannot_read<'a>(id: &str, found: Option<&Found<'a>>, version: &str) -> Vec<&'a str> {
+    let others = found.into_iter().flat_map(|found| found.entries).filter(|entry| entry.api_server_id != id);
+    let blind = others.filter(|entry| !entry.decodable_versions.iter().any(|known| known == version));
+    blind.map(|entry| entry.api_server_id.as_str()).collect()
+}
+
 /// What a server does about its entry for a resource that it does not store: it takes it away, and the object with it if
 /// that was the last one. `None` if it has none.
 pub fn withdrawal(fence: &Fence, name: &str, found: &Found<'_>) -> Option<Step> {
@@ -149,6 +157,17 @@ mod tests {
         let mut more = record("v1");
         more.decodable.push("v3".to_owned());
         assert_ne!(phase("a", Some(&found), &more), Phase::Stable, "what can be read is published too");
+    }
+
+    #[test]
+    fn who_cannot_read_what_is_to_be_written_is_named() {
+        let other = Entry { decodable_versions: vec!["v1".to_owned()], ..says("b", "v1") };
+        let entries = [says("a", "v1"), other, says("c", "v1")];
+        let found = Found { revision: 8, entries: &entries };
+        assert_eq!(cannot_read("a", Some(&found), "v2"), ["b"]);
+        assert_eq!(cannot_read("b", Some(&found), "v2"), [""; 0], "what it says itself is about to change");
+        assert_eq!(cannot_read("a", Some(&found), "v1"), [""; 0]);
+        assert_eq!(cannot_read("a", None, "v2"), [""; 0]);
     }
 
     #[test]

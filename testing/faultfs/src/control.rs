@@ -20,6 +20,9 @@ pub struct Faults {
     pub writes: Option<Fault>,
     /// Cuts one write in so many to half its length, at random.
     pub short_writes_one_in: Option<u64>,
+    /// Seconds that the wall clock is ahead of what it should be; negative if it is behind. How long things take, which
+    /// is what the monotonic clock says, is not touched.
+    pub clock_offset_seconds: i64,
     /// Makes the random choices repeatable, as far as the program under test is.
     pub seed: u64,
 }
@@ -125,6 +128,7 @@ impl FaultFs {
         let seen = self.counters()?;
         let short = faults.short_writes_one_in.unwrap_or(0);
         self.put(Word::Seed, faults.seed)?;
+        self.put(Word::ClockOffsetSeconds, faults.clock_offset_seconds.cast_unsigned())?;
         self.put(Word::SyncDelayMicros, u64::try_from(faults.sync_delay.as_micros()).unwrap_or(u64::MAX))?;
         self.put(Word::ShortOneIn, short)?;
         self.arm(faults.syncs, seen.syncs, [Word::SyncErrno, Word::SyncOneIn, Word::SyncNth])?;

@@ -31,6 +31,8 @@ pub(crate) enum Word {
     ShortOneIn,
     /// The seed of all random choices.
     Seed,
+    /// Seconds that the wall clock is ahead; two's complement where it is behind.
+    ClockOffsetSeconds,
     /// Writes and truncations seen.
     Writes,
     /// Syncs seen.
@@ -45,7 +47,7 @@ pub(crate) enum Word {
 pub(crate) const WORDS: usize = Word::SyncFaults as usize + 1;
 
 /// The words that can be set from the environment alone, without a control file.
-pub(crate) const ENV_WORDS: [(&str, Word); 9] = [
+pub(crate) const ENV_WORDS: [(&str, Word); 10] = [
     ("CONCORD_FAULTFS_SYNC_DELAY_MICROS", Word::SyncDelayMicros),
     ("CONCORD_FAULTFS_SYNC_ERRNO", Word::SyncErrno),
     ("CONCORD_FAULTFS_SYNC_ONE_IN", Word::SyncOneIn),
@@ -55,6 +57,7 @@ pub(crate) const ENV_WORDS: [(&str, Word); 9] = [
     ("CONCORD_FAULTFS_WRITE_NTH", Word::WriteNth),
     ("CONCORD_FAULTFS_SHORT_ONE_IN", Word::ShortOneIn),
     ("CONCORD_FAULTFS_SEED", Word::Seed),
+    ("CONCORD_FAULTFS_CLOCK_OFFSET_SECONDS", Word::ClockOffsetSeconds),
 ];
 
 /// What a trace record is about.

@@ -1,7 +1,7 @@
-//! Disk faults for tests: slow syncs, failing writes and syncs, full disks, power loss.
+//! Disk faults for tests: slow syncs, failing writes and syncs, full disks, power loss; and wall clocks that jump.
 //!
 //! The program under test is not changed and not mocked. It runs as a child process with a small
-//! library loaded before libc (Linux only), which stands in for the calls that reach the disk.
+//! library loaded before libc (Linux only), which stands in for the calls that reach the disk or ask for the time of day.
 //! [`FaultFs`] prepares such a child and switches faults while it runs; [`Faults`] says what goes
 //! wrong. With a trace, [`trace::read`] gives every write and sync in order, and
 //! [`power_loss::Disk`] makes of them the files as they may look after the power failed.

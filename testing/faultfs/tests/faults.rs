@@ -8,7 +8,7 @@ use std::{
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use concord_faultfs::{
@@ -89,6 +89,29 @@ fn child_uses_every_traced_call() {
     File::open(&dir).and_then(|dir| dir.sync_all()).expect("a sync of the directory");
     fs::remove_file(dir.join("moved")).expect("a removal");
     fs::write(dir.join("report"), "done").expect("a report");
+}
+
+/// Says what time it is, and that what took a moment took a moment.
+#[test]
+#[ignore = "a child process of the other tests"]
+fn child_tells_the_time() {
+    let Some(dir) = child_dir() else { return };
+    let begin = Instant::now();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    fs::write(dir.join("report"), now.to_string()).expect("a report");
+}
+
+#[test]
+fn the_wall_clock_jumps_and_nothing_else() {
+    let bench = Bench::new();
+    for offset in [0, 7200, -1800] {
+        bench.faults.set(&Faults { clock_offset_seconds: offset, ..Faults::default() }).expect("set");
+        let told: i64 = bench.run("child_tells_the_time", &bench.watched()).parse().expect("seconds");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        let ahead = told - i64::try_from(now).expect("seconds");
+        assert!((offset - 60..=offset).contains(&ahead), "{ahead} instead of {offset}");
+    }
 }
 
 #[test]

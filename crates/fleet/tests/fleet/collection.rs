@@ -1,9 +1,10 @@
 use concord_registry::Part;
+use concord_store::{Store as _, Txn};
 use serde_json::{Value, json};
 
 use crate::support::{Kind, LEASES, Log, STORAGE_VERSIONS, Server, wait_for, wait_said};
 
-fn says(entries: &[(&str, &str)]) -> Value {
+pub(crate) fn says(entries: &[(&str, &str)]) -> Value {
     let entry = |(id, version): &(&str, &str)| json!({"apiServerID": id, "encodingVersion": version, "decodableVersions": [version]});
     let entries: Vec<Value> = entries.iter().map(entry).collect();
     let mut status = json!({"storageVersions": entries});
@@ -14,14 +15,14 @@ fn says(entries: &[(&str, &str)]) -> Value {
     status
 }
 
-async fn identity(server: &Server, id: &str, component: &str) {
+pub(crate) async fn identity(server: &Server, id: &str, component: &str) {
     let labels = json!({"apiserver.kubernetes.io/identity": component});
     let lease = json!({"metadata": {"name": id, "labels": labels}, "spec": {
         "holderIdentity": id, "leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"}});
     server.create(LEASES, "kube-system", lease).await.expect("created");
 }
 
-async fn object(server: &Server, name: &str, status: Value) {
+pub(crate) async fn object(server: &Server, name: &str, status: Value) {
     server.create(STORAGE_VERSIONS, "", json!({"metadata": {"name": name}})).await.expect("created");
     let set =
         |object: &mut concord_registry::Object| drop(object.insert("status".to_owned(), status.clone()));
@@ -90,4 +91,39 @@ async fn a_server_that_was_killed_leaves_no_entries_once_its_lease_is_gone() {
         wait_for(&name, || async { (!a.said(&name).await.contains("b=")).then_some(()) }).await;
     }
     a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_missed_is_found_at_the_next_start() {
+    let log = Log::new();
+    let a = Server::ready(&log, &Kind::new("a")).await;
+    let b = Server::ready(&log, &Kind::new("b")).await;
+    b.kill().await;
+    a.kill().await;
+    // Nobody is there to see it.
+    let gone = Txn::new().delete("/registry/leases/kube-system/b");
+    log.store.transact(gone).await.expect("deleted");
+    let a = Server::ready(&log, &Kind::new("a")).await;
+    for name in log.names("storageversions").await {
+        wait_for(&name, || async { (!a.said(&name).await.contains("b=")).then_some(()) }).await;
+    }
+    a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_nobody_fills_are_removed_once_they_are_old() {
+    let log = Log::new();
+    let empty = |name: &str, created: &str| {
+        json!({"apiVersion": "internal.apiserver.k8s.io/v1alpha1", "kind": "StorageVersion",
+            "metadata": {"name": name, "uid": name, "creationTimestamp": created}, "spec": {}, "status": {}})
+    };
+    let put = |txn: Txn, (name, created): (&str, &str)| {
+        txn.put(format!("/registry/storageversions/{name}"), empty(name, created).to_string())
+    };
+    let objects = [("test.old", "2020-01-01T00:00:00Z"), ("test.young", "2100-01-01T00:00:00Z")];
+    log.store.transact(objects.into_iter().fold(Txn::new(), put)).await.expect("stored");
+    let server = Server::ready(&log, &Kind::new("a")).await;
+    wait_gone(&server, "test.old").await;
+    assert!(server.storage_version("test.young").await.is_some());
+    server.stop().await;
 }

@@ -125,3 +125,17 @@ async fn leases_of_servers_that_are_not_heard_of_are_removed() {
     assert!(a.get(LEASES, "default", "b").await.is_some(), "only the namespace of identities matters");
     a.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_are_told_where_the_server_is() {
+    let log = Log::new();
+    let server = Server::start(&log, &Kind::new("a"));
+    server.fleet.advertise("192.0.2.1:6443".parse().expect("an address"));
+    let told = |lease: serde_json::Value| {
+        let told = lease["metadata"]["annotations"]["kubernetes.io/peer-advertise-address"].as_str()?;
+        (told == "192.0.2.1:6443").then_some(())
+    };
+    // Whether the lease was there already or not.
+    wait_for("the annotation", || async { told(lease(&server, "a").await?) }).await;
+    server.stop().await;
+}

@@ -3,7 +3,10 @@
 mod audit;
 mod collection;
 mod definitions;
+mod faults;
+mod faulty;
 mod identity;
+mod paused;
 mod registration;
 mod support;
 mod upstream;

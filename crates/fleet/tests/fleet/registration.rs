@@ -1,7 +1,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
+use concord_meta::GroupResource;
 use concord_registry::Part;
 use concord_storageversion::{Disagreement, Status};
+use concord_store::{Store as _, Txn};
 use serde_json::json;
 
 use crate::{
@@ -166,4 +168,65 @@ async fn an_idle_fleet_writes_nothing() {
     assert_eq!(log.revision().await, before);
     a.stop().await;
     b.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_keeps_its_own_resource_waiting_and_says_why() {
+    let log = Log::new();
+    let key = "/registry/storageversions/core.configmaps";
+    log.store.transact(Txn::new().put(key, "\0not JSON")).await.expect("stored");
+    let server = Server::start(&log, &Kind::new("a"));
+    wait_said(&server, "core.secrets", "a=v1 -> v1").await;
+    let versions = server.fleet.storage_versions().expect("versions are registered");
+    let waits = |resource: &str| versions.pending(&GroupResource::new("", resource));
+    wait_for("the others", || async { waits("secrets").is_none().then_some(()) }).await;
+    let why = "the stored StorageVersion cannot be read".to_owned();
+    assert_eq!(waits("configmaps"), Some(Some(why)));
+    assert!(!versions.is_completed());
+    log.store.transact(Txn::new().delete(key)).await.expect("deleted");
+    server.registered().await;
+    assert_eq!(waits("configmaps"), None);
+    server.config_map("a--1").await.expect("written");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_extension_server_is_a_member_with_its_own_component() {
+    let log = Log::new();
+    let components = vec!["kube-apiserver".to_owned(), "bookshelf".to_owned()];
+    let mut kind = Kind::new("a");
+    kind.settings.components.clone_from(&components);
+    let mut extension = Kind::new("shelf");
+    (extension.settings.component, extension.settings.components) = ("bookshelf".to_owned(), components);
+    let (server, extension) = (Server::ready(&log, &kind).await, Server::ready(&log, &extension).await);
+    extension.config_map("shelf--1").await.expect("written");
+    wait_said(&server, "core.configmaps", "a=v1,shelf=v1 -> v1").await;
+    assert!(server.fleet.agreement("", "configmaps").is_ok());
+    let lease = server.get(crate::support::LEASES, "kube-system", "shelf").await.expect("a lease");
+    assert_eq!(lease["metadata"]["labels"]["apiserver.kubernetes.io/identity"], "bookshelf");
+    assert_eq!(audit(&log, &[("configmaps", "core.configmaps")]).await, 1);
+    extension.stop().await;
+    // With its lease, everything that it said is gone.
+    wait_said(&server, "core.configmaps", "a=v1 -> v1").await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_said_is_not_believed_once_it_says_nothing() {
+    let log = Log::new();
+    let (a, b) = (Server::ready(&log, &Kind::new("a")).await, Server::ready(&log, &Kind::new("b")).await);
+    wait_said(&a, "core.pods", "a=v1,b=v1 -> v1").await;
+    assert!(a.fleet.agreement("", "pods").is_ok());
+    b.kill().await;
+    // The feature is turned off: its old entries stay, as its lease does.
+    let mut silent = Kind::new("b");
+    silent.settings.register_versions = false;
+    let b = Server::start(&log, &silent);
+    b.config_map("b--1").await.expect("it writes nevertheless");
+    let refused = || async { a.fleet.agreement("", "pods").err() };
+    let refused = wait_for("the end of the agreement", refused).await;
+    assert_eq!(refused, Disagreement::Silent(vec!["b".to_owned()]));
+    b.stop().await;
+    wait_for("agreement", || async { a.fleet.agreement("", "pods").ok() }).await;
+    a.stop().await;
 }

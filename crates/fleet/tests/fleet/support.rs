@@ -81,23 +81,32 @@ pub(crate) struct Server {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) set: ApiSet,
-    replica: Arc<Replica>,
+    pub(crate) replica: Arc<Replica>,
     cancel: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Server {
     pub(crate) fn start(log: &Log, kind: &Kind) -> Self {
+        Self::start_on(log, log.store.clone(), kind)
+    }
+
+    /// A server that writes through something else to the log that it follows.
+    pub(crate) fn start_on(log: &Log, store: Arc<dyn Store>, kind: &Kind) -> Self {
+        Self::start_between(log.store.clone(), store, kind)
+    }
+
+    pub(crate) fn start_between(followed: Arc<dyn Store>, store: Arc<dyn Store>, kind: &Kind) -> Self {
         let config = RuntimeConfig::parse(&["internal.apiserver.k8s.io/v1alpha1=true"]).expect("good");
         let release: Release = kind.release.parse().expect("a release");
         let set = api_set(&ApiSettings { release, runtime_config: config, ..ApiSettings::default() });
         let view = FleetView::new("/registry/");
         let state = view.state();
         let views: Vec<Box<dyn View>> = vec![Box::new(view)];
-        let replica = Arc::new(Replica::start(log.store.clone(), Config::default(), views));
+        let replica = Arc::new(Replica::start(followed, Config::default(), views));
         let settings = Settings { server_id: Some(kind.id.to_owned()), ..kind.settings.clone() };
         let fleet = Fleet::new(settings, &state, &set).expect("a fleet");
-        let registry = Registry::new(log.store.clone(), replica.clone(), Vec::new()).with_gate(fleet.gate());
+        let registry = Registry::new(store, replica.clone(), Vec::new()).with_gate(fleet.gate());
         let (registry, cancel) = (Arc::new(registry), CancellationToken::new());
         let task = tokio::spawn(fleet.clone().run(registry.clone(), cancel.clone()));
         Self { fleet, registry, set, replica, cancel, task }

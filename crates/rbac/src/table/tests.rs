@@ -7,7 +7,7 @@ fn all_of_the_table_is_read() {
     let all = wanted();
     let count = |plural: &str| all.iter().filter(|wanted| wanted.plural == plural).count();
     let counts = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map(count);
-    assert_eq!(counts, [69, 50, 7, 7]);
+    assert_eq!(counts, [71, 52, 7, 7]);
     let places: BTreeSet<_> =
         all.iter().map(|wanted| (wanted.plural, &wanted.namespace, &wanted.name)).collect();
     assert_eq!(places.len(), all.len(), "nothing stands there twice");
@@ -23,7 +23,7 @@ fn all_of_the_table_is_read() {
 #[test]
 fn the_form_is_what_its_top_says() {
     let table = "# a comment\n\nclusterrole a\n  label k=v\n  aggregates x=y\n  get,list  core,apps  pods,pods/log  p,q\n  get  url  /x,/y/*\n\
-                 rolebinding n/b r\n  user u\n  serviceaccount m/s\nclusterrolebinding c\n";
+                 rolebinding n/b r\n  user u\n  serviceaccount m/s\nclusterrolebinding c\n  when g.io/things\n";
     let all = read(table).expect("good");
     let metadata = |labels: Value| {
         let mut metadata = json!({"annotations": {AUTO_UPDATE: "true"}, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}});
@@ -49,6 +49,8 @@ fn the_form_is_what_its_top_says() {
         json!([{"kind": "User", "apiGroup": GROUP, "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "m"}])
     );
     assert_eq!(all[2].object["roleRef"], json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": "c"}));
+    assert_eq!(all[1].when, None);
+    assert_eq!(all[2].when, Some(GroupResource::new("g.io", "things")));
 }
 
 #[test]

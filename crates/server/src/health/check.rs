@@ -103,11 +103,35 @@ impl<C: HealthCheck + ?Sized> HealthCheck for Arc<C> {
     }
 }
 
+/// What the names of checks begin with that hold once a server has started.
+const BOOT: &str = "poststarthook/";
+
+/// A check that does not fail before its time.
+struct Patient {
+    inner: Arc<dyn HealthCheck>,
+    until: tokio::time::Instant,
+}
+
+#[async_trait]
+impl HealthCheck for Patient {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn check(&self) -> Result<(), Unhealthy> {
+        if tokio::time::Instant::now() < self.until {
+            return Ok(());
+        }
+        self.inner.check().await
+    }
+}
+
 /// The checks of a server. They are reported in the order they were added, after `ping`.
 #[derive(Clone)]
 pub struct HealthChecks {
     live: Vec<Arc<dyn HealthCheck>>,
     ready: Vec<Arc<dyn HealthCheck>>,
+    livez_grace_period: Duration,
 }
 
 impl Default for HealthChecks {
@@ -120,7 +144,7 @@ impl HealthChecks {
     /// Only `ping`, which holds as long as the server answers at all.
     pub fn new() -> Self {
         let ping: Arc<dyn HealthCheck> = Arc::new(check_fn("ping", || async { Ok(()) }));
-        Self { live: vec![ping.clone()], ready: vec![ping] }
+        Self { live: vec![ping.clone()], ready: vec![ping], livez_grace_period: Duration::ZERO }
     }
 
     /// Adds a check to all three endpoints: while it fails the server should get no traffic, and if it
@@ -141,6 +165,13 @@ impl HealthChecks {
         self
     }
 
+    /// Has `/livez` wait that long, from the moment the server serves, before what is only true once a server has started
+    /// counts: whoever restarts what is not alive lets it start first.
+    #[must_use]
+    pub fn with_livez_grace_period(self, livez_grace_period: Duration) -> Self {
+        Self { livez_grace_period, ..self }
+    }
+
     /// Whether `/readyz` would say that the server is ready.
     pub async fn is_ready(&self) -> bool {
         for check in &self.ready {
@@ -152,7 +183,15 @@ impl HealthChecks {
     }
 
     pub(crate) fn endpoints(self) -> HealthEndpoints {
-        HealthEndpoints::new(self.live, self.ready)
+        let until = tokio::time::Instant::now() + self.livez_grace_period;
+        let patient = |check: &Arc<dyn HealthCheck>| -> Arc<dyn HealthCheck> {
+            match check.name().starts_with(BOOT) {
+                true => Arc::new(Patient { inner: check.clone(), until }),
+                false => check.clone(),
+            }
+        };
+        let alive = self.live.iter().map(patient).collect();
+        HealthEndpoints::new(self.live, alive, self.ready)
     }
 }
 

@@ -28,9 +28,13 @@ enum Outcome {
 }
 
 impl HealthEndpoints {
-    pub(crate) fn new(live: Vec<Arc<dyn HealthCheck>>, ready: Vec<Arc<dyn HealthCheck>>) -> Self {
+    pub(crate) fn new(
+        healthy: Vec<Arc<dyn HealthCheck>>,
+        live: Vec<Arc<dyn HealthCheck>>,
+        ready: Vec<Arc<dyn HealthCheck>>,
+    ) -> Self {
         let endpoints = [
-            Endpoint { name: "healthz", checks: live.clone() },
+            Endpoint { name: "healthz", checks: healthy },
             Endpoint { name: "livez", checks: live },
             Endpoint { name: "readyz", checks: ready },
         ];
@@ -212,6 +216,24 @@ mod tests {
         for unknown in ["/livez/informer-sync", "/readyz/none", "/readyz/", "/ready", "readyz", "/"] {
             assert!(endpoints().answer(unknown, "").await.is_none(), "{unknown}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_may_start_before_it_counts_as_dead() {
+        let not_finished = || async { Err(Unhealthy("not finished".to_owned())) };
+        let endpoints = HealthChecks::new()
+            .with(check_fn("poststarthook/something", not_finished))
+            .with_livez_grace_period(Duration::from_secs(10))
+            .endpoints();
+        let status = async |endpoint: &str| {
+            endpoints.answer(endpoint, "").await.expect("a health path").status().as_u16()
+        };
+        assert_eq!(
+            [status("/livez").await, status("/healthz").await, status("/readyz").await],
+            [200, 500, 500]
+        );
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(status("/livez").await, 500);
     }
 
     #[tokio::test(start_paused = true)]

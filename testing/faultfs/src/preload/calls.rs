@@ -10,7 +10,7 @@ use super::{
     layout::Kind,
     path::Path,
     plan::{self, Verdict},
-    sys::{self, IoVec},
+    sys::{self, IoVec, TimeSpec},
     trace,
 };
 
@@ -56,12 +56,25 @@ replace! {
     fallocate64(fd: c_int, mode: c_int, offset: i64, len: i64) -> c_int = fallocate(fd, mode, offset, len);
     fsync(fd: c_int) -> c_int = synced(fd, || sys::fsync(fd));
     fdatasync(fd: c_int) -> c_int = synced(fd, || sys::fdatasync(fd));
+    clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int = told(clock, time, sys::clock_gettime(clock, time));
     unlink(path: *const c_char) -> c_int =
         renamed(sys::AT_FDCWD, path, std::ptr::null(), || sys::unlink(path));
     unlinkat(dir: c_int, path: *const c_char, flags: c_int) -> c_int =
         renamed(dir, path, std::ptr::null(), || sys::unlinkat(dir, path, flags));
     rename(from: *const c_char, to: *const c_char) -> c_int =
         renamed(sys::AT_FDCWD, from, to, || sys::rename(from, to));
+}
+
+/// # Safety
+///
+/// If the call went well, `time` is what it filled.
+unsafe fn told(clock: c_int, time: *mut TimeSpec, result: c_int) -> c_int {
+    if result == 0 && sys::WALL_CLOCKS.contains(&clock) {
+        // SAFETY: the caller says so.
+        let time = unsafe { &mut *time };
+        time.seconds = time.seconds.saturating_add(plan::clock_offset());
+    }
+    result
 }
 
 fn opened(fd: c_int, flags: c_int) -> c_int {

@@ -1,4 +1,4 @@
-//! The library that is loaded before libc and stands in for the calls that reach the disk.
+//! The library that is loaded before libc and stands in for the calls that reach the disk or ask for the time of day.
 //!
 //! It is a crate of its own, compiled by this package's build script. Each call it replaces looks up
 //! whether the file is under the watched directory, lets the plan decide about a fault, calls the

@@ -66,6 +66,11 @@ pub(crate) fn sync() -> (u64, Verdict) {
     (number, Verdict::Pass)
 }
 
+/// Seconds to add to the wall clock.
+pub(crate) fn clock_offset() -> i64 {
+    get(Word::ClockOffsetSeconds).cast_signed()
+}
+
 fn strikes(number: u64, in_word: Word, nth_word: Word) -> bool {
     get(nth_word) == number || one_in(number, get(in_word))
 }

@@ -19,6 +19,8 @@ pub(crate) const PROT_READ_WRITE: c_int = 3;
 pub(crate) const MAP_SHARED: c_int = 1;
 pub(crate) const SEEK_CUR: c_int = 1;
 const RTLD_NEXT: *mut c_void = ptr::without_provenance_mut(usize::MAX);
+/// CLOCK_REALTIME and CLOCK_REALTIME_COARSE.
+pub(crate) const WALL_CLOCKS: [c_int; 2] = [0, 5];
 const ENOSYS: c_int = 38;
 
 /// One piece of a vectored write.
@@ -28,9 +30,10 @@ pub(crate) struct IoVec {
     pub(crate) len: usize,
 }
 
+/// A moment, or a time.
 #[repr(C)]
-struct TimeSpec {
-    seconds: i64,
+pub(crate) struct TimeSpec {
+    pub(crate) seconds: i64,
     nanos: c_long,
 }
 
@@ -92,6 +95,7 @@ macro_rules! real {
 }
 
 real! {
+    clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
     open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int;
     openat64(dir: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int;
     write(fd: c_int, buf: *const c_void, len: usize) -> isize;
