@@ -14,7 +14,7 @@ use concord_merge::{
     fields::{FieldSet, Path},
 };
 use concord_meta::{
-    field,
+    GroupVersion, field,
     fields::KnownFields,
     names::{self, NameRule},
     options::DeleteOptions,
@@ -41,6 +41,8 @@ pub(crate) struct BuiltinStrategy {
     approval: Reset,
     /// The names of all fields to select by; empty if only those that every kind has.
     known: Vec<&'static str>,
+    /// How other fields are refused; `{}` stands for the field.
+    unknown: String,
     /// By API version: the defaults of those that have any.
     defaults: Vec<(String, Defaults)>,
     validator: Option<Validator>,
@@ -122,6 +124,7 @@ impl BuiltinStrategy {
             status: Reset::new(facts, Some("status"), versions),
             approval: Reset::new(facts, Some("approval"), versions),
             known,
+            unknown: facts.unsupported_field("{}"),
             defaults: versions
                 .iter()
                 .filter_map(|version| Some((version.clone(), concord_defaults::of(version, facts.kind)?)))
@@ -286,6 +289,18 @@ impl Strategy for BuiltinStrategy {
         }
     }
 
+    fn validate_through(
+        &self,
+        version: &GroupVersion,
+        new: &Object,
+        old: Option<&Object>,
+    ) -> Vec<field::Error> {
+        match (version.group.as_str(), version.version.as_str()) {
+            ("events.k8s.io", "v1") => concord_validation::strict_event(new, old),
+            _ => Vec::new(),
+        }
+    }
+
     fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
         match (self.validator, self.hooks.warnings) {
             (Some(validator), _) => validator.warnings(new, old),
@@ -349,7 +364,10 @@ impl Strategy for BuiltinStrategy {
     }
 
     fn known_fields(&self) -> KnownFields<'_> {
-        if self.known.is_empty() { KnownFields::Metadata } else { KnownFields::Listed(&self.known) }
+        match self.known.is_empty() {
+            true => KnownFields::Metadata,
+            false => KnownFields::Worded(&self.known, &self.unknown),
+        }
     }
 
     fn field<'a>(&self, object: &'a Object, field: &str) -> Cow<'a, str> {

@@ -35,9 +35,9 @@ pub struct Term {
 pub enum KnownFields<'a> {
     /// Only `metadata.name` and `metadata.namespace`, which every kind has.
     Metadata,
-    /// Exactly these; upstream words the refusal of others differently then.
-    Listed(&'a [&'a str]),
-    /// Those of [`KnownFields::Metadata`] and these, refused as those of [`KnownFields::Listed`].
+    /// Exactly these; others are refused in these words, in which `{}` stands for the field.
+    Worded(&'a [&'a str], &'a str),
+    /// Those of [`KnownFields::Metadata`] and these, refused as those of most kinds are.
     Defined(&'a [String]),
 }
 
@@ -118,21 +118,24 @@ impl Selector {
                     go::quote(field)
                 ))),
             },
-            KnownFields::Listed(listed) => supported(fields, |field| listed.contains(&field)),
-            KnownFields::Defined(defined) => supported(fields, |field| {
+            KnownFields::Worded(listed, words) => supported(fields, words, |field| listed.contains(&field)),
+            KnownFields::Defined(defined) => supported(fields, UNSUPPORTED, |field| {
                 METADATA.contains(&field) || defined.iter().any(|known| known == field)
             }),
         }
     }
 }
 
+const UNSUPPORTED: &str = "field label not supported: {}";
+
 fn supported<'a>(
     mut fields: impl Iterator<Item = &'a str>,
+    words: &str,
     is_known: impl Fn(&str) -> bool,
 ) -> Result<(), SelectorError> {
     match fields.find(|field| !is_known(field)) {
         None => Ok(()),
-        Some(field) => Err(SelectorError(format!("field label not supported: {field}"))),
+        Some(field) => Err(SelectorError(words.replace("{}", field))),
     }
 }
 
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn unknown_fields_are_refused() {
         let check = |text: &str, known| Selector::parse(text).expect(text).check(known).err().map(|e| e.0);
-        let listed = KnownFields::Listed(&["metadata.name", "spec.nodeName"]);
+        let listed = KnownFields::Worded(&["metadata.name", "spec.nodeName"], UNSUPPORTED);
         assert_eq!(check("metadata.name=a,metadata.namespace!=b", KnownFields::Metadata), None);
         let complaint = r#""foo" is not a known field selector: only "metadata.name", "metadata.namespace""#;
         assert_eq!(check("foo=a", KnownFields::Metadata).as_deref(), Some(complaint));

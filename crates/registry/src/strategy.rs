@@ -1,7 +1,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use concord_merge::apply::ResetFields;
-use concord_meta::{field, fields::KnownFields, names::NameRule, options::DeleteOptions};
+use concord_meta::{GroupVersion, field, fields::KnownFields, names::NameRule, options::DeleteOptions};
 
 use crate::{Context, Object};
 
@@ -74,6 +74,17 @@ pub trait Strategy: Send + Sync + 'static {
         _part: Part<'_>,
         _new: &Object,
         _old: &Object,
+    ) -> Vec<field::Error> {
+        Vec::new()
+    }
+
+    /// What else is wrong with an object that comes through a version, whatever it is stored in; `old` is what it was
+    /// before, if it was. Both are in the version of the storage.
+    fn validate_through(
+        &self,
+        _version: &GroupVersion,
+        _new: &Object,
+        _old: Option<&Object>,
     ) -> Vec<field::Error> {
         Vec::new()
     }

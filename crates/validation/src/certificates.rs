@@ -1,5 +1,4 @@
-//! Requests for certificates. What is inside their PEM, and whether it is signed, is not looked at; see
-//! `docs/validation.md`.
+//! Requests for certificates, and bundles of those that are trusted.
 
 use concord_meta::{field::BadValue, go, names};
 use serde_json::Value;
@@ -8,6 +7,7 @@ use crate::{
     internal, meta,
     node::{Node, Root},
     pem,
+    rules::IMMUTABLE,
 };
 
 const MAX_SIGNER_BYTES: usize = 253 + 253 + 63 + 1 + 1;
@@ -222,5 +222,71 @@ fn decisions(status: Node<'_>, before: Node<'_>, may_decide: bool) {
             conditions
                 .forbidden(format!("updates may not modify a condition of type \"{kind}\"\n{difference}"));
         }
+    }
+}
+
+const MAX_BUNDLE_BYTES: usize = 1024 * 1024;
+
+pub(crate) fn trust_bundle(root: Root<'_>) {
+    bundle_name(root);
+    signer(root);
+    anchors(root);
+}
+
+pub(crate) fn trust_bundle_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
+    let of_spec = |root: Root<'v>, name: &str| root.get("spec").str(name);
+    signer(new);
+    // What was taken once stays valid.
+    if of_spec(new, "trustBundle") != of_spec(old, "trustBundle") {
+        anchors(new);
+    }
+    meta::update(new, old);
+    let name = new.get("spec").get("signerName");
+    if name.text() != of_spec(old, "signerName") {
+        name.invalid(name.text(), IMMUTABLE);
+    }
+}
+
+/// Whose signer is named has a name that begins with it.
+fn bundle_name(root: Root<'_>) {
+    let (name, signer) = (root.metadata().get("name"), root.get("spec").str("signerName"));
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    if signer.is_empty() {
+        return match name.text().contains(':') {
+            true => name.invalid(
+                name.text(),
+                "ClusterTrustBundle without signer name must not have \":\" in its name",
+            ),
+            false => name.check(names::dns1123_subdomain),
+        };
+    }
+    match name.text().strip_prefix(&prefix) {
+        None => {
+            let why =
+                format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
+            name.invalid(name.text(), why);
+        }
+        Some(rest) => {
+            for problem in names::dns1123_subdomain(rest) {
+                name.invalid(name.text(), problem);
+            }
+        }
+    }
+}
+
+fn signer(root: Root<'_>) {
+    let signer = root.get("spec").get("signerName");
+    if !signer.text().is_empty() {
+        signer_name(signer, signer.text());
+    }
+}
+
+fn anchors(root: Root<'_>) {
+    let bundle = root.get("spec").get("trustBundle");
+    if bundle.text().len() > MAX_BUNDLE_BYTES {
+        return bundle.too_long(MAX_BUNDLE_BYTES);
+    }
+    for problem in pem::bundle_problems(bundle.text()) {
+        bundle.invalid("<value omitted>", problem);
     }
 }

@@ -1,9 +1,9 @@
 //! The table of kinds.
 
 use crate::{
-    admission, apps, autoscaling, batch, certificates, config, endpoints, event, flow, migration, namespace,
-    networking, node::Root, nodes, persistence, pod, policy, quota, rbac, registration, service, storage,
-    volume,
+    admission, apps, autoscaling, batch, certificates, config, devices, endpoints, event, flow, leases,
+    migration, namespace, networking, node::Root, nodes, persistence, pod, policy, quota, rbac, registration,
+    service, storage, volume,
 };
 
 /// The rules of one kind.
@@ -96,5 +96,12 @@ pub(crate) static KINDS: &[Rules] = &[
     rules("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", flow::priority_level, flow::priority_level_update),
     rules("storagemigration.k8s.io", "StorageVersionMigration", migration::migration, migration::migration_update),
     rules("certificates.k8s.io", "CertificateSigningRequest", certificates::signing_request, certificates::signing_request_update),
+    rules("coordination.k8s.io", "LeaseCandidate", leases::candidate, leases::candidate_update),
+    rules("certificates.k8s.io", "ClusterTrustBundle", certificates::trust_bundle, certificates::trust_bundle_update),
+    rules("resource.k8s.io", "DeviceClass", devices::class, devices::class_update),
+    rules("resource.k8s.io", "DeviceTaintRule", devices::taint_rule, devices::taint_rule_update),
+    rules("resource.k8s.io", "ResourceClaim", devices::claim, devices::claim_update),
+    rules("resource.k8s.io", "ResourceClaimTemplate", devices::claim_template, devices::claim_template_update),
+    rules("resource.k8s.io", "ResourceSlice", devices::slice, devices::slice_update),
     any_finalizers(rules("apiregistration.k8s.io", "APIService", registration::api_service, registration::api_service_update)),
 ];

@@ -15,9 +15,9 @@ mod apps;
 mod autoscaling;
 mod batch;
 mod certificates;
-
 mod conditions;
 mod config;
+mod devices;
 mod diff;
 mod endpoints;
 mod event;
@@ -27,6 +27,7 @@ mod ip;
 mod json;
 mod kinds;
 mod labels;
+mod leases;
 mod meta;
 mod migration;
 mod namespace;
@@ -78,6 +79,15 @@ pub fn of(group: &str, kind: &str) -> Option<Validator> {
         .iter()
         .find(|rules| rules.kind == kind && rules.group == group)
         .map(|rules| Validator { rules })
+}
+
+/// What is wrong with an Event, in its stored form, that comes through `events.k8s.io/v1`, beyond what is wrong with any;
+/// `old` is what it was before, if it was.
+#[must_use]
+pub fn strict_event(new: &Object, old: Option<&Object>) -> Vec<field::Error> {
+    let findings = Findings::default();
+    event::strict(Root::new(&findings, new), old.map(|old| Root::new(&findings, old)));
+    findings.take()
 }
 
 impl Validator {

@@ -32,7 +32,8 @@ fn lease_spec(spec: Node<'_>) {
     }
 }
 
-fn lease_strategy(node: Node<'_>, strategy: &str) {
+/// How a leader is chosen: as Kubernetes does, or as somebody else's domain says.
+pub(crate) fn lease_strategy(node: Node<'_>, strategy: &str) {
     if !strategy.contains('/') {
         if strategy != "OldestEmulationVersion" {
             node.not_supported(BadValue::named(strategy), &["OldestEmulationVersion"]);

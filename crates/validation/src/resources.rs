@@ -77,7 +77,8 @@ pub(crate) fn is_overcommit_allowed(name: &str) -> bool {
     is_native(name) && !is_hugepages(name)
 }
 
-fn is_extended(name: &str) -> bool {
+/// Resources that somebody else named.
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && qualified_name(&format!("requests.{name}")).is_empty()

@@ -96,7 +96,8 @@ impl Registry {
         to_storage(storage, &mut object)?;
         system::identify(&mut object, context.now);
         storage.strategy.prepare_for_create(context, &mut object);
-        let errors = validate(context, storage, &object);
+        let mut errors = validate(context, storage, &object);
+        errors.extend(storage.strategy.validate_through(&attributes.resource.version, &object, None));
         if !errors.is_empty() {
             return Err(Status::invalid(&storage.group_kind(), metadata(&object).name(), &errors));
         }

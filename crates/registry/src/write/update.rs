@@ -255,6 +255,7 @@ impl<'a> Edit<'a> {
         let mut errors = objectmeta::validate_create(members(new), scope, NameRule::PathSegment, &path);
         errors.extend(objectmeta::validate_update(members(new), members(old), &path));
         errors.extend(storage.strategy.validate_update(context, self.part, new, old));
+        errors.extend(storage.strategy.validate_through(&self.resource.version, new, Some(old)));
         if !errors.is_empty() {
             return Err(Status::invalid(&storage.group_kind(), self.name.name, &errors));
         }

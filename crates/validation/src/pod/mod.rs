@@ -1,6 +1,6 @@
 //! Pods and their templates.
 
-mod affinity;
+pub(crate) mod affinity;
 mod annotations;
 mod containers;
 mod env;
