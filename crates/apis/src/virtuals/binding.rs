@@ -29,12 +29,12 @@ impl Virtual for Binding {
             return Err(Status::invalid(&GroupKind::new("", "Binding"), metadata(&body).name(), &errors));
         }
         for _ in 1..ATTEMPTS {
-            match assign(invocation, node).await {
+            match assign(invocation, node, &body).await {
                 Err(status) if status.code == 409 && !is_assigned(&status) => {}
                 outcome => return outcome,
             }
         }
-        assign(invocation, node).await
+        assign(invocation, node, &body).await
     }
 }
 
@@ -44,8 +44,8 @@ fn is_assigned(status: &Status) -> bool {
     status.message.contains(ASSIGNED)
 }
 
-/// Assigns the pod if it is not assigned, as of the state that was read.
-async fn assign(invocation: Invocation<'_>, node: &str) -> Result<Object, Status> {
+/// Assigns the pod if it is not assigned, as of the state that was read. It gets the labels and annotations of the binding.
+async fn assign(invocation: Invocation<'_>, node: &str, binding: &Object) -> Result<Object, Status> {
     let Invocation { registry, context, name, resource } = invocation;
     let storage = resource.storage().ok_or_else(Status::method_not_allowed)?;
     let pod = resource.object(&registry.get(storage, name, ReadAt::MostRecent).await?)?;
@@ -57,8 +57,18 @@ async fn assign(invocation: Invocation<'_>, node: &str) -> Result<Object, Status
     if let Some(other) = assigned.filter(|other| !other.is_empty()) {
         return conflict(format!("pod {} {ASSIGNED} \"{other}\"", name.name));
     }
+    let gates = pod.get("spec").and_then(|spec| spec.get("schedulingGates")?.as_array());
+    if gates.is_some_and(|gates| !gates.is_empty()) {
+        return conflict(format!("pod {} has non-empty .spec.schedulingGates", name.name));
+    }
     let version = metadata(&pod).resource_version();
-    let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"nodeName": node}}).to_string();
+    let mut patch = json!({"metadata": {"resourceVersion": version}, "spec": {"nodeName": node}});
+    for field in ["labels", "annotations"] {
+        if let Some(given) = metadata(binding).get(field) {
+            patch["metadata"][field] = given.clone();
+        }
+    }
+    let patch = patch.to_string();
     let request = PatchRequest {
         name,
         part: Part::Main,

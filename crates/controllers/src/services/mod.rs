@@ -26,6 +26,9 @@ use crate::{
     own::{required, served},
 };
 
+const OTHER_RANGE: &str = "the provided network does not match the current range";
+const ALLOCATED: &str = "provided port is already allocated";
+
 /// Gives Services their cluster IPs and node ports.
 ///
 /// As upstream since 1.33, an address that is in use is an IPAddress object of that name. Unlike upstream, it comes into
@@ -113,7 +116,52 @@ impl ServiceAllocation {
         }
         self.choose_ip(attributes, &mut addresses, snapshot)?;
         addresses.put(spec);
-        ports::assign(spec, old, || self.choose_port(attributes, snapshot))
+        ports::assign(spec, old, || self.choose_port(attributes, snapshot))?;
+        self.check_ranges(attributes, spec)
+    }
+
+    /// Refuses what can be had in no state, before anything else about the Service is looked at: as upstream does.
+    fn check_ranges(&self, attributes: &Attributes<'_>, spec: &Object) -> Result<(), Status> {
+        let old = attributes.old.and_then(spec_of);
+        let had = old.map(|old| Addresses::of(old).allocated()).unwrap_or_default();
+        let has = Addresses::of(spec).allocated();
+        if let Some(ip) = has.into_iter().find(|ip| !had.contains(ip) && !self.range.contains(*ip)) {
+            return Err(self.bad_ip(attributes, Some(spec), ip, OTHER_RANGE));
+        }
+        let had = old.map(ports::used).unwrap_or_default();
+        if let Some(port) = ports::used(spec).difference(&had).find(|port| !self.node_ports.contains(**port))
+        {
+            return Err(self.bad_port(attributes, Some(spec), *port, self.out_of_range()));
+        }
+        match ports::claimed_twice(spec).filter(|_| old.is_none()) {
+            Some((path, port)) => {
+                let error = field::Error::invalid(&path, port, ALLOCATED);
+                Err(Status::invalid(&self.services.group_kind(), attributes.name, &[error]))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn out_of_range(&self) -> String {
+        let range = self.node_ports;
+        format!("provided port is not in the valid range. The range of valid ports is {range}")
+    }
+
+    fn bad_ip(&self, attributes: &Attributes<'_>, spec: Option<&Object>, ip: IpAddr, why: &str) -> Status {
+        let addresses = spec.map(Addresses::of).unwrap_or_default();
+        let error = addresses.bad_ips(format!("failed to allocate IP {ip}: {why}"));
+        Status::invalid(&self.services.group_kind(), attributes.name, &[error])
+    }
+
+    fn bad_port(&self, attributes: &Attributes<'_>, spec: Option<&Object>, port: i64, why: String) -> Status {
+        // Upstream takes it for its own mistake if it is the one for health checks.
+        if spec.is_some_and(|spec| !ports::is_of_a_port(spec, port)) {
+            return Status::internal_error(format!(
+                "failed to allocate requested HealthCheck NodePort {port}: {why}"
+            ));
+        }
+        let error = spec.map(|spec| ports::refused(spec, port, why));
+        Status::invalid(&self.services.group_kind(), attributes.name, error.as_slice())
     }
 
     fn choose_ip(
@@ -181,13 +229,9 @@ impl ServiceAllocation {
         snapshot: &Snapshot,
         guard: &mut Guard,
     ) -> Result<(), Status> {
-        let refused = |why: &str| {
-            let addresses = spec.map(Addresses::of).unwrap_or_default();
-            let error = addresses.bad_ips(format!("failed to allocate IP {ip}: {why}"));
-            Status::invalid(&self.services.group_kind(), attributes.name, &[error])
-        };
+        let refused = |why: &str| self.bad_ip(attributes, spec, ip, why);
         if !self.range.contains(ip) {
-            return Err(refused("the provided network does not match the current range"));
+            return Err(refused(OTHER_RANGE));
         }
         let key = self.address_key(ip);
         if snapshot.get(&key).is_some() {
@@ -210,22 +254,16 @@ impl ServiceAllocation {
         snapshot: &Snapshot,
         guard: &mut Guard,
     ) -> Result<(), Status> {
-        let refused = |why: String| {
-            let error = spec.map(|spec| ports::refused(spec, port, why));
-            Status::invalid(&self.services.group_kind(), attributes.name, error.as_slice())
-        };
+        let refused = |why: String| self.bad_port(attributes, spec, port, why);
         if !self.node_ports.contains(port) {
-            let range = self.node_ports;
-            return Err(refused(format!(
-                "provided port is not in the valid range. The range of valid ports is {range}"
-            )));
+            return Err(refused(self.out_of_range()));
         }
         let key = self.port_key(port);
         if snapshot.get(&key).is_some() {
             let chosen = u16::try_from(port).is_ok_and(|port| self.chosen_ports.contains(port));
             return Err(match chosen {
                 true => self.lost_race(attributes),
-                false => refused("provided port is already allocated".to_owned()),
+                false => refused(ALLOCATED.to_owned()),
             });
         }
         guard.compares.push(Compare::absent(key.clone()));

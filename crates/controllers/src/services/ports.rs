@@ -20,12 +20,32 @@ pub(super) fn used(spec: &Object) -> BTreeSet<i64> {
 
 /// Where a choice of the client stands, for errors.
 pub(super) fn path_of(spec: &Object, port: i64) -> Path {
-    let index = ports(spec).position(|item| node_port(item) == port);
-    let spec = Path::new("spec");
-    match index {
-        Some(index) => spec.child("ports").index(index).child("nodePort"),
-        None => spec.child("healthCheckNodePort"),
+    match ports(spec).position(|item| node_port(item) == port) {
+        Some(index) => path_at(index),
+        None => Path::new("spec").child("healthCheckNodePort"),
     }
+}
+
+fn path_at(index: usize) -> Path {
+    Path::new("spec").child("ports").index(index).child("nodePort")
+}
+
+/// Whether a node port is that of a port, and not the one for health checks.
+pub(super) fn is_of_a_port(spec: &Object, port: i64) -> bool {
+    ports(spec).any(|item| node_port(item) == port)
+}
+
+/// The first node port that is asked for by two ports. Over several protocols, one port has one node port.
+pub(super) fn claimed_twice(spec: &Object) -> Option<(Path, i64)> {
+    let mut claimed: BTreeMap<i64, i64> = BTreeMap::new();
+    ports(spec).enumerate().filter(|(_, port)| has_node_ports(spec) && node_port(port) != 0).find_map(
+        |(index, port)| {
+            let (number, node_port) =
+                (port.get("port").and_then(Value::as_i64).unwrap_or_default(), node_port(port));
+            let before = *claimed.entry(node_port).or_insert(number);
+            (before != number).then(|| (path_at(index), node_port))
+        },
+    )
 }
 
 /// Why a port cannot be had.
@@ -224,6 +244,17 @@ mod tests {
             assigned(plain, Some(old)),
             json!({"type": "ClusterIP", "ports": [{"name": "a", "port": 1}]})
         );
+    }
+
+    #[test]
+    fn a_node_port_is_for_one_port() {
+        let ports =
+            |second: Value| spec(json!({"type": "NodePort", "ports": [{"port": 1, "nodePort": 9}, second]}));
+        let (path, port) = claimed_twice(&ports(json!({"port": 2, "nodePort": 9}))).expect("twice");
+        assert_eq!((path.to_string(), port), ("spec.ports[1].nodePort".to_owned(), 9));
+        assert!(claimed_twice(&ports(json!({"port": 1, "protocol": "UDP", "nodePort": 9}))).is_none());
+        assert!(claimed_twice(&ports(json!({"port": 2}))).is_none());
+        assert!(is_of_a_port(&ports(json!({})), 9) && !is_of_a_port(&ports(json!({})), 8));
     }
 
     #[test]
