@@ -200,6 +200,22 @@ async fn without_the_feature_each_server_is_alone() {
     assert_eq!(two.get("/apis/apps/v1/deployments").await.status, 404);
     let (_, own) = two.discovery(";profile=nopeer").await;
     assert_eq!(two.discovery("").await.1, own);
+    // One that has the feature and no authority says where it is: others ask it, and it asks nobody.
+    let data = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink(fleet.pki.path(), data.path().join("pki")).expect("a link");
+    let flags = [etcd.as_str(), "--server-id=apiserver-three", "--runtime-config=apps/v1=false"];
+    let program = crate::support::Program::start_with(data.path(), &flags).await;
+    program.ready(200).await;
+    let three = Member { data, program };
+    eventually("jobs are served by the third", || async {
+        let answer = one.get("/apis/batch/v1/jobs").await;
+        assert!(matches!(answer.status, 200 | 404 | 503), "{}: {}", answer.status, answer.body);
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(three.get("/apis/apps/v1/deployments").await.status, 404);
+    let (_, own) = three.discovery(";profile=nopeer").await;
+    assert_eq!(three.discovery("").await.1, own);
     let refused = crate::support::refused(two.data.path(), &[gate, "--peer-ca-file=none"]).await;
     let complaint = "--peer-ca-file requires UnknownVersionInteroperabilityProxy feature to be turned on";
     assert!(refused.stderr.contains(complaint), "{}", refused.stderr);

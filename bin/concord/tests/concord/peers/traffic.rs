@@ -123,7 +123,8 @@ impl Wanderer {
         if !self.listed.iter().any(|listed| listed.path == CLASSES) {
             return Ok(());
         }
-        let name = format!("{}-{}", self.id, self.done);
+        // A server that is started again is asked by another client, and what the last one made may still be there.
+        let name = format!("{}-{:016x}", self.id, rand::rng().random::<u64>());
         let class =
             json!({"metadata": {"name": name}, "driverName": "example.com", "parameters": {"a": "b"}});
         let answer = self.send(Method::POST, CLASSES, &class).await?;
