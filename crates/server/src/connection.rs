@@ -1,4 +1,10 @@
-use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use http::{Method, header::CONTENT_LENGTH};
@@ -24,8 +30,8 @@ use crate::{
     ConnectionHandle, ConnectionLimits, Metrics, ShutdownToken,
     audit::PeerAddress,
     authentication::PeerCertificates,
+    cork::cork,
     http::{Handler, Request, Response},
-    pieces::Pieces,
     sending::Sending,
     tls::Tls,
 };
@@ -140,7 +146,7 @@ impl Connections {
     }
 
     async fn serve_requests(&self, stream: TlsStream<TcpStream>) {
-        let handle = ConnectionHandle::default();
+        let handle = ConnectionHandle::new(&self.draining);
         let certificates = stream.get_ref().1.peer_certificates().map(PeerCertificates::new);
         let peer = stream.get_ref().0.peer_addr().ok().map(|address| PeerAddress(address.ip()));
         let arrived = Notify::new();
@@ -158,17 +164,20 @@ impl Connections {
             async move { Ok::<_, Infallible>(answer(&*handler, request).await) }
         });
         let protocol = self.protocol.negotiated(&stream);
-        let mut connection =
-            pin!(protocol.serve_connection_with_upgrades(TokioIo::new(Pieces(stream)), service));
+        let (stream, cork) = cork(stream);
+        let mut connection = pin!(protocol.serve_connection_with_upgrades(TokioIo::new(stream), service));
         let mut too_late = pin!(sleep(self.first_request));
         let (mut silent, mut closing) = (true, false);
         loop {
             tokio::select! {
-                ended = connection.as_mut() => {
-                    if let Err(error) = ended {
-                        tracing::debug!(%error, "A connection ended early.");
+                biased;
+                ended = poll_fn(|context| cork.poll_turn(context, connection.as_mut())) => {
+                    match ended {
+                        Ok(Ok(())) => break,
+                        Ok(Err(error)) => tracing::debug!(%error, "A connection ended early."),
+                        Err(error) => tracing::debug!(%error, "A connection broke."),
                     }
-                    break;
+                    return;
                 }
                 () = arrived.notified(), if silent => silent = false,
                 // HTTP/2 has no timeout of its own before the client has said its first word.
@@ -176,20 +185,17 @@ impl Connections {
                     tracing::debug!("A client connected and asked nothing.");
                     return;
                 }
-                () = self.must_close(&handle), if !closing => {
+                () = handle.closing(), if !closing => {
                     closing = true;
                     connection.as_mut().graceful_shutdown();
                 }
             }
         }
+        if let Err(error) = cork.flush().await {
+            tracing::debug!(%error, "A connection broke.");
+            return;
+        }
         // Nothing is left of a connection that ended, except if it was handed over.
         join_all(handle.take_upgraded()).await;
-    }
-
-    async fn must_close(&self, handle: &ConnectionHandle) {
-        tokio::select! {
-            () = self.draining.begun() => {}
-            () = handle.closing() => {}
-        }
     }
 }

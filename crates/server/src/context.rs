@@ -198,6 +198,12 @@ struct ConnectionState {
 }
 
 impl ConnectionHandle {
+    /// Of a connection that is also closed when the server drains.
+    pub(crate) fn new(draining: &ShutdownToken) -> Self {
+        let closing = draining.0.child_token();
+        Self(Arc::new(ConnectionState { closing, upgraded: Mutex::default() }))
+    }
+
     /// Closes the connection in order: requests that run on it are finished, new ones must come over
     /// another one.
     pub fn close(&self) {

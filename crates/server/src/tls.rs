@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, SignatureScheme,
+    CipherSuite, DigitallySignedStruct, DistinguishedName, SignatureScheme,
     client::danger::HandshakeSignatureValid,
-    crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+    },
     pki_types::{CertificateDer, UnixTime},
     server::{
         ServerConfig,
@@ -88,7 +90,7 @@ impl Current {
         authorities: &[Arc<ClientAuthorities>],
     ) -> Result<Self, rustls::Error> {
         let numbers = authorities.iter().map(|authorities| authorities.number()).collect();
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(provider());
         let algorithms = provider.signature_verification_algorithms;
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let builder = if authorities.is_empty() {
@@ -98,9 +100,18 @@ impl Current {
             builder.with_client_cert_verifier(Arc::new(AskForCertificate { names, algorithms }))
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.clone())));
+        config.ignore_client_order = true;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self { identity, authorities: numbers, config: Arc::new(config) })
     }
+}
+
+/// The ciphers of TLS 1.3 with a key of 128 bits come first, whatever the client would rather have: that is strong
+/// enough for anything, it costs a quarter less than 256, and servers in Go choose the same.
+fn provider() -> CryptoProvider {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    provider
 }
 
 /// Asks for a certificate and takes any, as long as the client has its key. Whose it is, and whether that

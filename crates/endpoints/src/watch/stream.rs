@@ -5,7 +5,10 @@ use std::{future::Future, pin::Pin};
 use bytes::{Bytes, BytesMut};
 use concord_meta::Status;
 use concord_registry::{Watch, WatchEnd, WatchEvent};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::{
+    task::yield_now,
+    time::{Instant, Sleep, sleep_until},
+};
 
 use super::{
     encode::Encoder,
@@ -139,6 +142,8 @@ impl EventStream {
         if first.len() >= CHUNK {
             return Some(first);
         }
+        // While many watches have something to say, more happens: who lets the others go first says it together.
+        yield_now().await;
         // A single event is shared with other watches and not copied.
         let Some(second) = self.ready() else { return Some(first) };
         let mut chunk = BytesMut::with_capacity(CHUNK.max(first.len() + second.len()));
