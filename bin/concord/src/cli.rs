@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     access::AuthorizationOptions, aggregation::AggregationOptions, audit::AuditOptions,
-    authentication::AuthenticationOptions, duration, encryption::EncryptionOptions, fleet::FleetOptions,
+    authentication::AuthenticationOptions, controllers::ControllersOptions, duration,
+    election::ElectionOptions, encryption::EncryptionOptions, fleet::FleetOptions,
     garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
     peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions,
     storage::StorageCommand, version, webhooks::WebhookOptions,
@@ -43,6 +44,11 @@ pub(crate) enum Command {
     /// See in which versions and with which keys objects are stored, and migrate them.
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// Carry out the StorageVersionMigrations of a server that does not do so itself, such as a kube-apiserver alone.
+    ///
+    /// `concord serve` needs no such help. Seen from outside, neither what other servers write nor what is stored is known:
+    /// objects are written again, and nothing is said to be proved.
+    Controllers(ControllersOptions),
     /// Print the version of Concord and of the Kubernetes API it speaks.
     Version,
 }
@@ -81,6 +87,8 @@ pub(crate) struct ServeOptions {
     pub(crate) fleet: FleetOptions,
     #[command(flatten)]
     pub(crate) garbage: GarbageCollectorOptions,
+    #[command(flatten)]
+    pub(crate) election: ElectionOptions,
     #[command(flatten)]
     pub(crate) migration: MigrationOptions,
     #[command(flatten)]

@@ -13,9 +13,10 @@ use aws_lc_rs::digest::{SHA256, digest};
 use clap::Args;
 use concord_builtins::{Catalog, Release};
 use concord_encryption::{Configuration, Encryption};
-use concord_server::Metrics;
+use concord_server::{HealthChecks, Metrics, Unhealthy, check_fn};
 use concord_store::Store;
 use concord_store_sealed::{Keyring, Places, SealedStore};
+use tokio::runtime::Handle;
 use zeroize::Zeroizing;
 
 use crate::reload::Reloader;
@@ -55,11 +56,14 @@ struct Sealed {
 }
 
 impl AtRest {
-    /// As the options say; keys begin with `prefix`.
-    pub(crate) fn open(options: &EncryptionOptions, prefix: &str) -> anyhow::Result<Self> {
+    /// As the options say; keys begin with `prefix`. Key management services have been asked then.
+    pub(crate) async fn open(options: &EncryptionOptions, prefix: &str) -> anyhow::Result<Self> {
         let Some(file) = options.encryption_provider_config.clone() else { return Ok(Self(None)) };
-        let (encryption, hash) = read(&file)?;
-        let keyring = Arc::new(Keyring::new(encryption, places(prefix)));
+        let keyring = Arc::new(Keyring::new(Encryption::none(), places(prefix)));
+        let (encryption, hash) = read(&file, &keyring)?;
+        // That they cannot be asked now is no reason not to serve; what needs them waits.
+        keyring.attend_to(&encryption).await;
+        keyring.replace(encryption);
         let is_reloaded = options.encryption_provider_config_automatic_reload;
         Ok(Self(Some(Sealed { file, hash, is_reloaded, keyring })))
     }
@@ -77,6 +81,17 @@ impl AtRest {
         self.0.as_ref().map(|sealed| sealed.keyring.clone())
     }
 
+    /// Says whether key management services are well, if there can be any.
+    pub(crate) fn health(&self, checks: HealthChecks) -> HealthChecks {
+        let Some(Sealed { keyring, is_reloaded, .. }) = &self.0 else { return checks };
+        if !is_reloaded && !keyring.has_services() {
+            return checks;
+        }
+        let keyring = keyring.clone();
+        checks
+            .with(check_fn("kms-providers", move || std::future::ready(keyring.health().map_err(Unhealthy))))
+    }
+
     /// Has the file read again when it changes, if that is asked for; and says in the metrics which one is in force.
     pub(crate) fn reload(self, server: Option<&str>, metrics: &Arc<Metrics>, reloader: &mut Reloader) {
         let Some(Sealed { file, hash, is_reloaded, keyring }) = self.0 else { return };
@@ -87,23 +102,25 @@ impl AtRest {
         }
         reloader.watch(FLAG, vec![file.clone()], move || {
             let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
-            let read = read(&file);
-            let status = if read.is_ok() { "success" } else { "failure" };
+            let replaced = read(&file, &keyring).and_then(|(encryption, hash)| {
+                // Files are looked at where it is no harm to wait.
+                let replaced = Handle::current().block_on(keyring.replace_if_well(encryption));
+                replaced.map_err(anyhow::Error::msg).map(|()| hash)
+            });
+            let status = if replaced.is_ok() { "success" } else { "failure" };
             metrics.encryption_config_reloaded(&server, status, now);
-            let (encryption, hash) = read?;
-            keyring.replace(encryption);
-            metrics.set_encryption_config(&server, &hash);
+            metrics.set_encryption_config(&server, &replaced?);
             Ok(())
         });
     }
 }
 
 /// What a file says, and its hash.
-fn read(file: &Path) -> anyhow::Result<(Encryption, String)> {
+fn read(file: &Path, keyring: &Keyring) -> anyhow::Result<(Encryption, String)> {
     let about = || format!("{FLAG}: {}", file.display());
     let text = Zeroizing::new(fs::read(file).with_context(about)?);
     let configuration = Configuration::read(&text).with_context(about)?;
-    Ok((Encryption::new(&configuration).with_context(about)?, hashed(&text)))
+    Ok((keyring.next(&configuration).with_context(about)?, hashed(&text)))
 }
 
 fn hashed(data: &[u8]) -> String {

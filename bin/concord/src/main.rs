@@ -10,6 +10,7 @@ mod authentication;
 mod cli;
 mod compose;
 mod config_file;
+mod controllers;
 mod duration;
 mod egress;
 mod election;
@@ -67,6 +68,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Kubeconfig(options) => kubeconfig::run(&options),
         Command::Store(command) => store::run(command),
         Command::Storage(command) => return storage::run(command),
+        Command::Controllers(options) => return controllers::run(&options),
         Command::Version => say(&version::summary()),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use concord_controllers::Controllers;
 use concord_election::Leadership;
 use concord_migrator::{Config, Migrator};
 
-use crate::duration;
+use crate::{audit::AuditLog, duration};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Storage migration")]
@@ -31,8 +31,16 @@ pub(crate) fn migrator(
 }
 
 /// Runs it with the other controllers, while this server leads.
-pub(crate) async fn start(migrator: Option<Migrator>, controllers: &Controllers, leadership: Leadership) {
+pub(crate) async fn start(
+    migrator: Option<Migrator>,
+    audit: Option<&AuditLog>,
+    controllers: &Controllers,
+    leadership: Leadership,
+) {
     let Some(migrator) = migrator else { return };
+    if let Some(log) = audit {
+        migrator.audit(log.auditing());
+    }
     let migrate = |cancel| async move {
         let work = |end| {
             let migrator = migrator.clone();

@@ -38,12 +38,13 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let mut reloader = Reloader::default();
     let base = Base::open(&options).await?;
     let engine = &base.engine;
-    let assembly = Assembly::new(&options, &emulation, &base, &mut reloader)?;
+    let assembly = Assembly::new(&options, &emulation, &base, &mut reloader).await?;
     let audit_log = assembly.audit_log(&options)?;
     let health = health_checks(log_check, engine.store(), &assembly);
     let health = health.with_livez_grace_period(options.serving.livez_grace_period);
     let config = assembly.config(&options, &emulation, health.clone(), audit_log.as_ref(), &mut reloader);
-    let Assembly { admin, replica, access, garbage, parts, trust, .. } = assembly;
+    let Assembly { admin, at_rest, replica, access, garbage, parts, trust, metrics, .. } = assembly;
+    at_rest.reload(parts.fleet.as_ref().map(|fleet| fleet.id()), &metrics, &mut reloader);
     let server = config.complete()?.listen().await?;
     let address = server.local_addr();
     let running = Running::start(Work {
@@ -54,6 +55,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         access: &access,
         garbage,
         trust,
+        audit_log: audit_log.as_ref(),
         health,
         port: address.port(),
     });

@@ -28,13 +28,13 @@ impl Gcm {
 
     pub(crate) fn seal(&self, place: &[u8], plain: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
         let mut nonce = [0; NONCE_LEN];
-        rand::fill(&mut nonce).map_err(|_| SealError)?;
+        rand::fill(&mut nonce).map_err(|_| SealError::Random)?;
         out.extend_from_slice(&nonce);
         let start = out.len();
         out.extend_from_slice(plain);
         let nonce = Nonce::assume_unique_for_key(nonce);
         let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(place), &mut out[start..]);
-        out.extend_from_slice(tag.map_err(|_| SealError)?.as_ref());
+        out.extend_from_slice(tag.map_err(|_| SealError::Random)?.as_ref());
         Ok(())
     }
 
@@ -70,14 +70,14 @@ impl Cbc {
 
     pub(crate) fn seal(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
         let mut iv = [0; BLOCK];
-        rand::fill(&mut iv).map_err(|_| SealError)?;
+        rand::fill(&mut iv).map_err(|_| SealError::Random)?;
         out.extend_from_slice(&iv);
         let start = out.len();
         out.extend_from_slice(plain);
         let padding = BLOCK - plain.len() % BLOCK;
         out.resize(out.len() + padding, padding as u8);
         let context = EncryptionContext::Iv128(FixedLength::from(iv));
-        self.sealing.less_safe_encrypt(&mut out[start..], context).map_err(|_| SealError)?;
+        self.sealing.less_safe_encrypt(&mut out[start..], context).map_err(|_| SealError::Random)?;
         Ok(())
     }
 

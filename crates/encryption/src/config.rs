@@ -3,10 +3,14 @@
 use std::fmt;
 
 use concord_codec::{FieldTree, FieldValidation, Options, decode_yaml, strict_decoding_error};
+use concord_meta::go::parse_duration;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
 use crate::{ConfigError, validation::validate};
+
+/// How long to wait for a key management service if the file does not say it, in nanoseconds.
+const TIMEOUT: i64 = 3_000_000_000;
 
 /// An `EncryptionConfiguration` of `apiserver.config.k8s.io/v1`, read and found in order.
 #[derive(Debug, Clone)]
@@ -55,7 +59,7 @@ impl fmt::Debug for Key {
 }
 
 /// Where a key management service is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kms {
     /// Of its protocol, `v1` or `v2`.
     pub api_version: String,
@@ -63,8 +67,8 @@ pub struct Kms {
     pub name: String,
     /// A `unix://` address.
     pub endpoint: String,
-    /// How long to wait for it, as the file says it.
-    pub timeout: Option<String>,
+    /// How long to wait for it, in nanoseconds.
+    pub timeout: i64,
     /// How many keys of version 1 are kept.
     pub cachesize: Option<i64>,
 }
@@ -195,6 +199,9 @@ fn kms(value: &Value) -> Result<Kms, ConfigError> {
         None | Some(Value::Null) => None,
         Some(size) => Some(size.as_i64().ok_or_else(|| malformed("cachesize", "a number"))?),
     };
-    let timeout = Some(text(kms, "timeout")?).filter(|timeout| !timeout.is_empty());
+    let timeout = match text(kms, "timeout")? {
+        none if none.is_empty() => TIMEOUT,
+        given => parse_duration(&given).map_err(ConfigError::Malformed)?,
+    };
     Ok(Kms { api_version, name: text(kms, "name")?, endpoint: text(kms, "endpoint")?, timeout, cachesize })
 }

@@ -30,15 +30,33 @@ pub enum OpenError {
     /// The same, for secretbox.
     #[error("output array was not large enough for encryption")]
     Secretbox,
+    /// What a key management service encrypted was not stored as it is.
+    #[error("{0}")]
+    Malformed(String),
+    /// A key management service has not said yet which key it uses.
+    #[error("got unexpected nil transformer")]
+    NoState,
+    /// A key management service does not give the key.
+    #[error("{0}")]
+    Service(String),
     /// What each provider that could have written it said.
     #[error("[{}]", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Several(Vec<OpenError>),
 }
 
-/// A value could not be sealed: the system has no random numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unable to read sufficient random bytes")]
-pub struct SealError;
+/// Why a value could not be sealed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// The system has no random numbers.
+    #[error("unable to read sufficient random bytes")]
+    Random,
+    /// A key management service has not said yet which key it uses.
+    #[error("got unexpected nil transformer")]
+    NoKey,
+    /// And did not say for too long that it is still the same.
+    #[error("{0}")]
+    Expired(String),
+}
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,9 +86,12 @@ pub enum ConfigError {
         /// What was said about it before.
         rule: String,
     },
-    /// A key management service is asked for.
-    #[error("key management services are not supported yet: provider {0:?}")]
-    Kms(String),
+    /// A key management service of the first version is asked for.
+    #[error(
+        "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.  Set \
+         --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
+    )]
+    KmsV1,
 }
 
 /// As upstream prints several errors.

@@ -14,12 +14,16 @@
 mod aes;
 mod config;
 mod error;
+mod kms;
 mod provider;
 mod rules;
 mod secretbox;
 mod validation;
+mod wrapped;
 
-pub use config::{Configuration, Key, Provider, Rule};
+pub use config::{Configuration, Key, Kms, Provider, Rule};
 pub use error::{ConfigError, OpenError, SealError};
+pub use kms::{Envelope, Seed, key_id_hash};
 pub use provider::{Opened, Providers, seal_of};
 pub use rules::Encryption;
+pub use wrapped::{SourceType, Wrapped, validate_key_id};

@@ -1,11 +1,14 @@
 //! What seals and opens values.
 
+use std::{borrow::Cow, sync::Arc};
+
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use zeroize::Zeroizing;
 
 use crate::{
-    ConfigError, Key, OpenError, Provider, SealError,
+    ConfigError, Envelope, Key, Kms, OpenError, Provider, SealError,
     aes::{Cbc, Gcm},
+    kms::label_of,
     secretbox::Secretbox,
 };
 
@@ -21,7 +24,7 @@ struct Keys {
     /// What it is called in errors.
     kind: &'static str,
     /// What its values begin with; nothing if they are stored as they are.
-    prefix: &'static str,
+    prefix: Cow<'static, str>,
     keys: Vec<Named>,
 }
 
@@ -35,6 +38,7 @@ enum Cipher {
     Gcm(Gcm),
     Cbc(Box<Cbc>),
     Secretbox(Secretbox),
+    Kms(Arc<Envelope>),
 }
 
 /// A value that was opened.
@@ -54,17 +58,21 @@ pub struct Opened {
 /// assert_eq!(seal_of(b"k8s:enc:aescbc:v1:key1:\x01\x02"), "aescbc:v1:key1");
 /// assert_eq!(seal_of(b"{}"), "");
 /// ```
-pub fn seal_of(stored: &[u8]) -> &str {
-    let Some(rest) = stored.strip_prefix(SEALED) else { return "" };
+pub fn seal_of(stored: &[u8]) -> Cow<'_, str> {
+    let Some(rest) = stored.strip_prefix(SEALED) else { return "".into() };
     let mut colons = rest.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
     let end = colons.nth(2).unwrap_or(rest.len().min(128));
-    std::str::from_utf8(&rest[..end]).unwrap_or("unknown")
+    let seal = std::str::from_utf8(&rest[..end]).unwrap_or("unknown");
+    match seal.starts_with("kms:v2:") {
+        true => format!("{seal}:{}", label_of(rest.get(end + 1..).unwrap_or_default())).into(),
+        false => seal.into(),
+    }
 }
 
 impl Providers {
     /// Values are stored as they are.
     pub fn identity() -> Self {
-        Self(vec![Keys { kind: "identity", prefix: "", keys: Vec::new() }])
+        Self(vec![Keys { kind: "identity", prefix: "".into(), keys: Vec::new() }])
     }
 
     /// These, in their order.
@@ -72,8 +80,11 @@ impl Providers {
     /// # Errors
     ///
     /// When one needs something that is not there.
-    pub(crate) fn new<'a>(providers: impl Iterator<Item = &'a Provider>) -> Result<Self, ConfigError> {
-        providers.map(Keys::new).collect::<Result<_, _>>().map(Self)
+    pub(crate) fn new<'a>(
+        providers: impl Iterator<Item = &'a Provider>,
+        service: &mut dyn FnMut(&Kms) -> Arc<Envelope>,
+    ) -> Result<Self, ConfigError> {
+        providers.map(|provider| Keys::new(provider, service)).collect::<Result<_, _>>().map(Self)
     }
 
     /// Reads with these, too.
@@ -94,6 +105,9 @@ impl Providers {
     /// What can be read, each in the words of [`Providers::label`], in the order of the file.
     pub fn labels(&self) -> Vec<String> {
         let labels = |keys: &Keys| -> Vec<String> {
+            if let Some(service) = keys.service() {
+                return vec![service.label()];
+            }
             let kind = keys.prefix.trim_start_matches("k8s:enc:");
             match keys.keys.is_empty() {
                 true => vec![kind.to_owned()],
@@ -109,7 +123,7 @@ impl Providers {
     ///
     /// # Errors
     ///
-    /// When there are no random numbers.
+    /// When there are no random numbers, or a key management service gives no key.
     pub fn seal(&self, place: &[u8], plain: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
         let Some((keys, first)) = self.0.first().and_then(|keys| Some((keys, keys.keys.first()?))) else {
             return Ok(None);
@@ -121,8 +135,15 @@ impl Providers {
             Cipher::Gcm(cipher) => cipher.seal(place, plain, &mut out)?,
             Cipher::Cbc(cipher) => cipher.seal(plain, &mut out)?,
             Cipher::Secretbox(cipher) => cipher.seal(plain, &mut out)?,
+            Cipher::Kms(service) => service.seal(place, plain, &mut out)?,
         }
         Ok(Some(out))
+    }
+
+    /// The key management services that a value may have been sealed with.
+    pub fn services(&self, stored: &[u8]) -> impl Iterator<Item = &Arc<Envelope>> {
+        let may = |keys: &&Keys| stored.starts_with(keys.prefix.as_bytes());
+        self.0.iter().filter(may).filter_map(Keys::service)
     }
 
     /// What is stored under a key.
@@ -152,13 +173,19 @@ impl Providers {
 }
 
 impl Keys {
-    fn new(provider: &Provider) -> Result<Self, ConfigError> {
+    fn new(provider: &Provider, service: &mut dyn FnMut(&Kms) -> Arc<Envelope>) -> Result<Self, ConfigError> {
         let (kind, prefix, keys): (_, _, &[Key]) = match provider {
             Provider::Identity => ("identity", "", &[]),
             Provider::AesGcm(keys) => ("AES", "k8s:enc:aesgcm:v1:", keys),
             Provider::AesCbc(keys) => ("AES", "k8s:enc:aescbc:v1:", keys),
             Provider::Secretbox(keys) => ("Secretbox", "k8s:enc:secretbox:v1:", keys),
-            Provider::Kms(kms) => return Err(ConfigError::Kms(kms.name.clone())),
+            Provider::Kms(kms) if kms.api_version == "v1" => return Err(ConfigError::KmsV1),
+            Provider::Kms(kms) => {
+                let service = service(kms);
+                let prefix = service.prefix().into();
+                let only = Named { name: String::new(), cipher: Cipher::Kms(service) };
+                return Ok(Self { kind: "KMS", prefix, keys: vec![only] });
+            }
         };
         let named = |key: &Key| {
             let bad = || ConfigError::Malformed(format!("the secret of key {:?} cannot be used", key.name));
@@ -171,7 +198,19 @@ impl Keys {
             };
             Ok(Named { name: format!("{}:", key.name), cipher: cipher.ok_or_else(bad)? })
         };
-        Ok(Self { kind, prefix, keys: keys.iter().map(named).collect::<Result<_, ConfigError>>()? })
+        Ok(Self {
+            kind,
+            prefix: prefix.into(),
+            keys: keys.iter().map(named).collect::<Result<_, ConfigError>>()?,
+        })
+    }
+
+    /// The key management service that has its keys.
+    fn service(&self) -> Option<&Arc<Envelope>> {
+        match &self.keys.first()?.cipher {
+            Cipher::Kms(service) => Some(service),
+            _ => None,
+        }
     }
 
     /// Opens what comes after the prefix.
@@ -185,13 +224,15 @@ impl Keys {
         let mut errors = Vec::new();
         for (at, key) in self.keys.iter().enumerate() {
             let Some(sealed) = rest.strip_prefix(key.name.as_bytes()) else { continue };
+            let of = |plain| Opened { plain: Some(plain), stale: false };
             let opened = match &key.cipher {
-                Cipher::Gcm(cipher) => cipher.open(place, sealed),
-                Cipher::Cbc(cipher) => cipher.open(sealed),
-                Cipher::Secretbox(cipher) => cipher.open(sealed),
+                Cipher::Gcm(cipher) => cipher.open(place, sealed).map(of),
+                Cipher::Cbc(cipher) => cipher.open(sealed).map(of),
+                Cipher::Secretbox(cipher) => cipher.open(sealed).map(of),
+                Cipher::Kms(service) => service.open(place, sealed),
             };
             match opened {
-                Ok(plain) => return Ok(Opened { plain: Some(plain), stale: at > 0 }),
+                Ok(opened) => return Ok(Opened { stale: opened.stale || at > 0, ..opened }),
                 Err(error) => errors.push(error),
             }
         }

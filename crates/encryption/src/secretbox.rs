@@ -33,7 +33,7 @@ impl Secretbox {
 
     pub(crate) fn seal(&self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
         let mut nonce = [0; NONCE];
-        rand::fill(&mut nonce).map_err(|_| SealError)?;
+        rand::fill(&mut nonce).map_err(|_| SealError::Random)?;
         let (mut stream, authenticator) = self.begin(&nonce);
         out.extend_from_slice(&nonce);
         let tag_at = out.len();

@@ -167,6 +167,10 @@ fn kms_errors(kms: &Kms, path: &Path, services: &mut BTreeSet<String>) -> Vec<Er
         let detail = format!("duplicate KMS provider name {}, names must be unique", kms.name);
         errors.push(Error::invalid(&name, &kms.name, detail));
     }
+    if kms.timeout <= 0 {
+        let given = BadValue::named(&format!("{}s", kms.timeout as f64 / 1e9));
+        errors.push(Error::invalid(&path.child("timeout"), given, "timeout should be a positive value"));
+    }
     errors.extend(endpoint_error(&kms.endpoint, &path.child("endpoint")));
     if let Some(size) = kms.cachesize {
         let path = path.child("cachesize");

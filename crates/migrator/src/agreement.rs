@@ -10,7 +10,7 @@ use crate::Row;
 
 /// Whether all servers write a resource in one form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Writers {
+pub enum Writers {
     /// They do.
     Agree(Agreed),
     /// They do not, and why.
@@ -19,17 +19,17 @@ pub(crate) enum Writers {
 
 /// What they agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Agreed {
+pub struct Agreed {
     /// The form in which all of them write.
-    pub(crate) target: Row,
+    pub target: Row,
     /// A number for who says so.
-    pub(crate) fingerprint: u64,
+    pub fingerprint: u64,
     /// Since when, without a gap.
-    pub(crate) since: Revision,
+    pub since: Revision,
     /// When that was seen.
-    pub(crate) revision: Revision,
+    pub revision: Revision,
     /// Whether others were asked at all: if versions are not registered, only this server is known.
-    pub(crate) is_known: bool,
+    pub is_known: bool,
 }
 
 /// What is said about the objects of a storage. Everything up to revision `seen` has reached this server.

@@ -58,7 +58,7 @@ impl Census {
 
 /// The form that a value is kept in.
 pub(crate) fn form(keyring: Option<&Keyring>, key: &[u8], kept: &Bytes) -> Row {
-    let encryption = seal_of(kept).to_owned();
+    let encryption = seal_of(kept).into_owned();
     if encryption.is_empty() {
         return Row { version: version(kept), encryption };
     }

@@ -1,10 +1,15 @@
 //! All migrations: which of them run, and who carries them out.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use concord_meta::{GroupResource, GroupVersion};
 use concord_registry::Resource;
 use concord_replica::{Closed, Scope};
+use concord_server::Auditing;
 use concord_store::KeyRange;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +50,12 @@ impl Migrator {
             config.resources.find(&version, "storageversionmigrations")
         };
         let migrations = VERSIONS.iter().find_map(find).filter(|found| found.storage().is_some())?;
-        Some(Self(Arc::new(Shared { config, migrations })))
+        Some(Self(Arc::new(Shared { config, migrations, auditing: OnceLock::new() })))
+    }
+
+    /// Has rewrites written down, as the requests of clients are. Only the first time counts.
+    pub fn audit(&self, auditing: Arc<Auditing>) {
+        self.0.auditing.get_or_init(|| auditing);
     }
 
     /// Works until it is cancelled. Whatever is under way then, the next one goes on with.

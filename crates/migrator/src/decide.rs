@@ -6,43 +6,56 @@ use crate::{Census, Row, agreement::Writers};
 
 /// What the owner of a migration asked for, besides the migration.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Orders {
+pub struct Orders {
     /// Nothing is to be written for now.
-    pub(crate) is_paused: bool,
+    pub is_paused: bool,
     /// It is to end as it is.
-    pub(crate) is_cancelled: bool,
+    pub is_cancelled: bool,
     /// It is only to be counted.
-    pub(crate) is_dry_run: bool,
+    pub is_dry_run: bool,
     /// At most so many objects are to be written in a second.
-    pub(crate) rate: Option<f64>,
+    pub rate: Option<f64>,
 }
 
 /// A pass over all objects, begun under an agreement.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Run {
+pub struct Run {
     /// The form that objects are to have.
-    pub(crate) target: Row,
+    pub target: Row,
     /// Who agreed on it.
-    pub(crate) fingerprint: u64,
+    pub fingerprint: u64,
     /// The newest revision when it began: taken after the agreement.
-    pub(crate) checkpoint: Revision,
+    pub checkpoint: Revision,
     /// How far it is.
-    pub(crate) stage: Stage,
+    pub stage: Stage,
 }
 
+/// How far a pass is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Stage {
+pub enum Stage {
     /// Not all objects have been looked at.
     Walking,
-    /// All have; so many could not be written, for good or for now.
-    Walked { failed: u64, deferred: u64 },
+    /// All have.
+    Walked {
+        /// So many could not be written, for good.
+        failed: u64,
+        /// So many could not be written for now.
+        deferred: u64,
+    },
     /// And what is stored was counted.
-    Counted { failed: u64, deferred: u64, census: Census },
+    Counted {
+        /// So many could not be written, for good.
+        failed: u64,
+        /// So many could not be written for now.
+        deferred: u64,
+        /// What was found.
+        census: Census,
+    },
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Next {
+pub enum Next {
     /// End it, since its owner says so.
     Cancel,
     /// Write nothing until its owner says so.
@@ -66,7 +79,7 @@ pub(crate) enum Next {
 }
 
 /// What is done next about a migration with these orders, while the servers say this, in this pass.
-pub(crate) fn next(orders: Orders, writers: &Writers, run: Option<&Run>) -> Next {
+pub fn next(orders: Orders, writers: &Writers, run: Option<&Run>) -> Next {
     if orders.is_cancelled {
         return Next::Cancel;
     }

@@ -17,6 +17,7 @@
 //! Start with [`Migrator`], then `decide.rs` and `worker.rs`.
 
 mod agreement;
+mod audit;
 mod census;
 mod choose;
 mod controller;
@@ -28,10 +29,19 @@ mod pace;
 mod progress;
 mod rewrite;
 mod shared;
+pub mod standalone;
 mod status;
 mod trigger;
 mod walk;
 mod worker;
+
+/// The rules by which a migration is carried out, as a function of what is known: for whoever wants to check them.
+pub mod rules {
+    pub use crate::{
+        agreement::{Agreed, Writers},
+        decide::{Next, Orders, Run, Stage, next},
+    };
+}
 
 pub use census::{Census, Row};
 pub use controller::Migrator;

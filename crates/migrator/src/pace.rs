@@ -5,8 +5,14 @@ use std::time::{Duration, Instant};
 /// The most that is under way at once.
 const MOST: f64 = 32.0;
 
-/// How many times as long as at its best a write may take before there is less at once.
-const SLOW: f64 = 4.0;
+/// What there is at once in the beginning. Slow writes alone do not bring it below that: it may be everybody else who is
+/// busy, and then one at a time would take for ever without helping anybody.
+const FEW: f64 = 8.0;
+
+/// How many times as long as at its best a write may take before there is less at once, and how much longer anyway: what
+/// writes wait for, all others wait for as well.
+const SLOW: f64 = 3.0;
+const BLINK: f64 = 0.005;
 
 /// Adapts how much is under way at once: a little more with every write that goes well, half of it when the server says
 /// that it is too much, and a little less when writes take long. And keeps to a rate, if one is given.
@@ -22,7 +28,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Self { limit: 4.0, best: f64::INFINITY, rate: None, next: None }
+        Self { limit: FEW, best: f64::INFINITY, rate: None, next: None }
     }
 
     pub(crate) fn set_rate(&mut self, rate: Option<f64>) {
@@ -51,11 +57,13 @@ impl Pace {
     /// A write went well and took so long.
     pub(crate) fn went_well(&mut self, took: Duration) {
         let took = took.as_secs_f64();
-        self.best = took.min(self.best * 1.001);
-        match took > self.best * SLOW + 0.01 {
-            true => self.limit = (self.limit * 0.98).max(1.0),
-            false => self.limit = (self.limit + 1.0 / self.limit).min(MOST),
-        }
+        self.best = took.min(self.best * 1.003);
+        let more = self.limit + 1.0 / self.limit;
+        self.limit = match took > self.best * SLOW + BLINK {
+            true if self.limit > FEW => (self.limit * 0.98).max(FEW),
+            true => more.min(FEW),
+            false => more.min(MOST),
+        };
     }
 
     /// The server cannot do so much.
@@ -86,9 +94,14 @@ mod tests {
         let mut pace = Pace::new();
         (0..1000).for_each(|_| pace.went_well(FAST));
         (0..200).for_each(|_| pace.went_well(FAST * 50));
-        assert!(pace.limit() <= 2, "{}", pace.limit());
+        assert_eq!(pace.limit(), FEW as usize);
         (0..20_000).for_each(|_| pace.went_well(FAST * 50));
         assert!(pace.limit() > 10, "the store is slower now: {}", pace.limit());
+        let mut pace = Pace::new();
+        pace.went_well(FAST);
+        (0..20).for_each(|_| pace.was_too_much());
+        (0..100).for_each(|_| pace.went_well(FAST * 50));
+        assert_eq!(pace.limit(), FEW as usize, "slow is better than for ever");
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub struct Progress {
     /// What is stored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub census: Vec<Counted>,
+    /// When that was so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub census_revision: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
@@ -115,6 +118,7 @@ impl Progress {
     pub(crate) fn count(&mut self, census: &Census) {
         let counted = |(row, objects): (&Row, &u64)| Counted { row: row.clone(), objects: *objects };
         self.census = census.rows.iter().map(counted).collect();
+        self.census_revision = census.revision;
     }
 
     /// How fast it is, after so much was done in so much time.

@@ -8,7 +8,7 @@ use concord_meta::Status;
 use concord_registry::{ObjectName, Part, PatchRequest, Resource};
 use concord_store::{Revision, Scan};
 
-use crate::{Row, census::form, shared::Shared};
+use crate::{Row, audit::Sent, census::form, shared::Shared};
 
 /// How often one object is tried before the others go first.
 const TRIES: u32 = 6;
@@ -103,16 +103,28 @@ impl Shared {
             return Err(Status::bad_request("the key is not that of an object"));
         };
         let body = format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}}}}"#);
+        let name = ObjectName { namespace: object.namespace, name: object.name };
+        let context = self.context();
+        let sent = Sent {
+            user: &context.user,
+            resource: &resource,
+            name,
+            body: &body,
+            received: jiff::Timestamp::now(),
+        };
         let request = PatchRequest {
-            name: ObjectName { namespace: object.namespace, name: object.name },
+            name,
             part: Part::Main,
             patch_type: PatchType::Merge,
             body: body.as_bytes(),
             force: false,
             validation: FieldValidation::Ignore,
         };
-        let written = Box::pin(self.registry().patch(&self.context(), &resource, request)).await?;
-        Ok(written.item.revision.unwrap_or(revision))
+        let written = Box::pin(self.registry().patch(&context, &resource, request)).await;
+        if let Some(auditing) = self.auditing.get() {
+            sent.ended(auditing, &written);
+        }
+        Ok(written?.item.revision.unwrap_or(revision))
     }
 
     /// The form that an object is kept in now, and since when.

@@ -1,7 +1,7 @@
 //! What all parts of the migrator work with.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -9,7 +9,7 @@ use concord_fleet::Fleet;
 use concord_merge::apply::Time;
 use concord_meta::{GroupResource, UserInfo};
 use concord_registry::{Context, Registry, Resource, Resources, Storage, Verb};
-use concord_server::Metrics;
+use concord_server::{Auditing, Metrics};
 use concord_store::Revision;
 use concord_store_sealed::Keyring;
 
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// The StorageVersionMigrations.
     pub(crate) migrations: Arc<Resource>,
+    /// Where rewrites are written down, if they are.
+    pub(crate) auditing: OnceLock<Arc<Auditing>>,
 }
 
 /// What a migration is about, as it is served now.

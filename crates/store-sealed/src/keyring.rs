@@ -9,17 +9,29 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use concord_encryption::{Encryption, Providers, SealError, seal_of};
+use concord_encryption::{ConfigError, Configuration, Encryption, Envelope, Providers, SealError, seal_of};
 use concord_store::unreadable;
 use tokio::sync::watch;
 
-use crate::{Places, places::Place};
+use crate::{
+    Places,
+    kms::{Plugin, Rhythm},
+    places::Place,
+};
+
+/// What values begin with whose keys a key management service has.
+const SERVICE: &[u8] = b"k8s:enc:kms:v2:";
+
+type Plugins = Vec<Arc<Plugin>>;
 
 /// What seals and opens values now. It can be replaced at any time, without a pause for anybody.
 pub struct Keyring {
     places: Places,
     current: ArcSwap<Current>,
-    /// How often it was replaced.
+    /// Who asks the key management services.
+    plugins: ArcSwap<Plugins>,
+    rhythm: Rhythm,
+    /// How often it was replaced, or a key management service changed its key.
     replaced: watch::Sender<u64>,
     /// Whether something was shown that could not be opened.
     missed: AtomicBool,
@@ -54,18 +66,135 @@ impl Keyring {
         Self {
             current: ArcSwap::from_pointee(Current::new(encryption, &places)),
             places,
+            plugins: ArcSwap::default(),
+            rhythm: Rhythm::default(),
             replaced: watch::Sender::new(0),
             missed: AtomicBool::new(false),
         }
     }
 
+    /// Asks key management services as often as this.
+    #[must_use]
+    pub fn with_rhythm(self, rhythm: Rhythm) -> Self {
+        Self { rhythm, ..self }
+    }
+
+    /// What a configuration means after the one that is in force: key management services that are in both are not asked
+    /// anew.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be used.
+    pub fn next(&self, configuration: &Configuration) -> Result<Encryption, ConfigError> {
+        Encryption::after(configuration, &self.current.load().encryption)
+    }
+
     /// From now on as this one says.
     pub fn replace(&self, encryption: Encryption) {
         self.current.store(Arc::new(Current::new(encryption, &self.places)));
+        self.dismiss();
+        self.tell();
+    }
+
+    /// From now on as this one says, if all key management services that it needs are well; or else as before.
+    ///
+    /// # Errors
+    ///
+    /// Which are not, in upstream's words.
+    pub async fn replace_if_well(self: &Arc<Self>, encryption: Encryption) -> Result<(), String> {
+        self.attend_to(&encryption).await;
+        match self.health_of(&encryption) {
+            Ok(()) => {
+                self.replace(encryption);
+                Ok(())
+            }
+            failed => {
+                self.dismiss();
+                failed
+            }
+        }
+    }
+
+    /// Services that are not in force are not asked any more.
+    fn dismiss(&self) {
+        let current = self.current.load();
+        let is_needed =
+            |plugin: &&Arc<Plugin>| current.encryption.services().any(|service| plugin.is_for(service));
+        let needed: Plugins = self.plugins.load().iter().filter(is_needed).cloned().collect();
+        self.plugins.store(Arc::new(needed));
+    }
+
+    /// Asks the key management services that the configuration in force needs.
+    pub async fn attend(self: &Arc<Self>) {
+        self.attend_to(&self.current.load().encryption).await;
+    }
+
+    /// Asks the key management services that a configuration needs, before it is put in force. They are asked on and on,
+    /// until another configuration is.
+    pub async fn attend_to(self: &Arc<Self>, encryption: &Encryption) {
+        for service in encryption.services() {
+            if self.plugin(service).is_some() {
+                continue;
+            }
+            let plugin = Plugin::start(service.clone(), Arc::downgrade(self), self.rhythm).await;
+            let mut plugins = Plugins::clone(&self.plugins.load());
+            plugins.push(Arc::new(plugin));
+            self.plugins.store(Arc::new(plugins));
+        }
+    }
+
+    /// Whether there are key management services to be asked.
+    pub fn has_services(&self) -> bool {
+        self.current.load().encryption.services().next().is_some()
+    }
+
+    /// Whether all key management services in force were well when they were asked last.
+    ///
+    /// # Errors
+    ///
+    /// Which were not, in upstream's words.
+    pub fn health(&self) -> Result<(), String> {
+        self.health_of(&self.current.load().encryption)
+    }
+
+    fn health_of(&self, encryption: &Encryption) -> Result<(), String> {
+        let asked = encryption.services().filter_map(|service| self.plugin(service));
+        let failure = |(at, plugin): (usize, Arc<Plugin>)| {
+            plugin.health().err().map(|why| format!("kms-provider-{at}: {why}"))
+        };
+        let mut failures: Vec<String> = asked.enumerate().filter_map(failure).collect();
+        match failures.len() {
+            0 => Ok(()),
+            1 => Err(failures.remove(0)),
+            _ => Err(format!("[{}]", failures.join(", "))),
+        }
+    }
+
+    /// Who asks a service.
+    fn plugin(&self, service: &Arc<Envelope>) -> Option<Arc<Plugin>> {
+        self.plugins.load().iter().find(|plugin| plugin.is_for(service)).cloned()
+    }
+
+    /// Has the key management services decrypt what is needed to open a value.
+    pub(crate) async fn unlock(&self, key: &[u8], kept: &[u8]) {
+        if !kept.starts_with(SERVICE) {
+            return;
+        }
+        let providers = self.of(key);
+        for service in providers.services(kept) {
+            let Some(wrapped) = service.wants(kept) else { continue };
+            if let Some(plugin) = self.plugin(service) {
+                plugin.unwrap(&wrapped).await;
+            }
+        }
+    }
+
+    /// What is sealed or what can be opened may be another now.
+    pub(crate) fn tell(&self) {
         self.replaced.send_modify(|count| *count += 1);
     }
 
-    /// Tells when it is replaced. Whoever is told sees the new one.
+    /// Tells when it is replaced, or a key management service changed its key. Whoever is told sees the new one.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.replaced.subscribe()
     }
@@ -83,7 +212,7 @@ impl Keyring {
     /// What is known of a value as it is kept.
     pub fn inspect(&self, key: &[u8], kept: &Bytes) -> Inspected {
         let providers = self.of(key);
-        let seal = seal_of(kept).to_owned();
+        let seal = seal_of(kept).into_owned();
         match providers.open(key, kept) {
             Ok(opened) => Inspected {
                 seal,

@@ -9,9 +9,11 @@
 //! Start with [`SealedStore`], then [`Keyring`].
 
 mod keyring;
+mod kms;
 mod places;
 mod store;
 
 pub use keyring::{Inspected, Keyring};
+pub use kms::Rhythm;
 pub use places::Places;
 pub use store::SealedStore;

@@ -22,7 +22,8 @@ impl SealedStore {
         Self { inner, keyring }
     }
 
-    fn open(&self, entry: &mut KeyValue) {
+    async fn open(&self, entry: &mut KeyValue) {
+        self.keyring.unlock(&entry.key, &entry.value).await;
         entry.value = self.keyring.open(&entry.key, std::mem::take(&mut entry.value));
     }
 }
@@ -39,7 +40,9 @@ impl Store for SealedStore {
         }
         match self.inner.transact(txn).await {
             Err(Error::CompareFailed(mut failed)) => {
-                failed.current.iter_mut().flatten().for_each(|entry| self.open(entry));
+                for entry in failed.current.iter_mut().flatten() {
+                    self.open(entry).await;
+                }
                 Err(Error::CompareFailed(failed))
             }
             answer => answer,
@@ -48,7 +51,9 @@ impl Store for SealedStore {
 
     async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
         let mut page = self.inner.scan(scan).await?;
-        page.entries.iter_mut().for_each(|entry| self.open(entry));
+        for entry in &mut page.entries {
+            self.open(entry).await;
+        }
         Ok(page)
     }
 
@@ -76,14 +81,19 @@ impl Store for SealedStore {
     }
 
     async fn scan_kept(&self, scan: Scan) -> Result<ScanPage, Error> {
-        self.inner.scan_kept(scan).await
+        let page = self.inner.scan_kept(scan).await?;
+        // Whoever looks at it will want to open it.
+        for entry in &page.entries {
+            self.keyring.unlock(&entry.key, &entry.value).await;
+        }
+        Ok(page)
     }
 
     async fn is_stale(&self, key: &Bytes, revision: Revision) -> Result<bool, Error> {
         if !self.keyring.has_forms(key) {
             return Ok(false);
         }
-        let page = self.inner.scan_kept(Scan::key(key.clone())).await?;
+        let page = self.scan_kept(Scan::key(key.clone())).await?;
         let same = page.entries.first().filter(|entry| entry.mod_revision == revision);
         Ok(same.is_none_or(|entry| self.keyring.inspect(key, &entry.value).is_stale))
     }
@@ -113,17 +123,21 @@ impl Following {
                 }
             };
             self.has_ended = received.is_err();
-            let opened = received.map(|commits| self.opened(commits));
+            let opened = match received {
+                Ok(commits) => Ok(self.opened(commits).await),
+                Err(error) => Err(error),
+            };
             return Some((opened, self));
         }
         None
     }
 
-    fn opened(&mut self, mut commits: Vec<Commit>) -> Vec<Commit> {
+    async fn opened(&mut self, mut commits: Vec<Commit>) -> Vec<Commit> {
         for commit in &mut commits {
             self.after = commit.revision;
             for change in &mut commit.changes {
                 if let Change::Put(entry) = change {
+                    self.keyring.unlock(&entry.key, &entry.value).await;
                     entry.value = self.keyring.open(&entry.key, std::mem::take(&mut entry.value));
                 }
             }

@@ -51,6 +51,7 @@ impl Base {
 /// A server that is put together and does not listen yet.
 pub(super) struct Assembly {
     pub(super) admin: AdminPki,
+    pub(super) at_rest: AtRest,
     pub(super) replica: Arc<Replica>,
     pub(super) access: Access,
     pub(super) garbage: Garbage,
@@ -60,12 +61,12 @@ pub(super) struct Assembly {
     identity: Arc<CertifiedKey>,
     authentication: Authentication,
     flow_control: Option<Arc<dyn FlowControl>>,
-    metrics: Arc<Metrics>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Assembly {
     /// As the options say. What is in files is read again when they change.
-    pub(super) fn new(
+    pub(super) async fn new(
         options: &ServeOptions,
         emulation: &Emulation,
         base: &Base,
@@ -75,7 +76,7 @@ impl Assembly {
         // Not before the store, whose lock keeps a second server away from the certificates, too.
         let Pki { identity, admin, front_proxy, authorities } = Pki::open(&options.serving, pki_dir)?;
         let metrics = Arc::new(Metrics::default());
-        let at_rest = AtRest::open(&options.encryption, &key_prefix(&options.etcd))?;
+        let at_rest = AtRest::open(&options.encryption, &key_prefix(&options.etcd)).await?;
         let store = engine.legible(at_rest.store(engine.store()));
         let shown = options.aggregation.identity(&options.authentication, front_proxy, reloader)?;
         let following =
@@ -101,9 +102,9 @@ impl Assembly {
         };
         let parts = Parts::new(options, emulation, &access, ground, metrics.clone(), accounts)?;
         parts.reload_keys(&options.service_accounts, pki_dir, reloader);
-        at_rest.reload(parts.fleet.as_ref().map(|fleet| fleet.id()), &metrics, reloader);
         Ok(Self {
             admin,
+            at_rest,
             replica,
             access,
             garbage,

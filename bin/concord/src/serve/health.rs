@@ -36,7 +36,7 @@ pub(super) fn health_checks(
             let synced = customs.is_synced().then_some(());
             std::future::ready(synced.ok_or_else(|| Unhealthy("not finished".to_owned())))
         }));
-    assembly.parts.health(checks.with(assembly.access.check()))
+    assembly.at_rest.health(assembly.parts.health(checks.with(assembly.access.check())))
 }
 
 fn replica_health(replica: &Replica) -> Result<(), Unhealthy> {

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::{
     access::{Access, Tasks},
     aggregation,
+    audit::AuditLog,
     cli::ServeOptions,
     compose::Parts,
     election,
@@ -37,6 +38,8 @@ pub(super) struct Work<'a> {
     pub(super) garbage: Garbage,
     /// What extension API servers are told about who clients are.
     pub(super) trust: watch::Receiver<ClusterAuthentication>,
+    /// What is written down about requests, if anything is.
+    pub(super) audit_log: Option<&'a AuditLog>,
     pub(super) health: HealthChecks,
     /// Where the server listens.
     pub(super) port: u16,
@@ -45,14 +48,14 @@ pub(super) struct Work<'a> {
 impl Running {
     /// Starts them.
     pub(super) async fn start(work: Work<'_>) -> anyhow::Result<Self> {
-        let Work { options, emulation, engine, parts, access, garbage, trust, health, port } = work;
+        let Work { options, emulation, engine, parts, access, garbage, trust, audit_log, health, port } = work;
         let (shared_store, features) = (engine.is_shared(), &emulation.features);
         let at = SocketAddr::new(parts.advertise_address, port);
         peers::advertise(parts.fleet.as_ref(), &options.peers, features, at);
         let controllers = Arc::new(parts.controllers(port, shared_store, trust).await?);
-        let leadership = election::stand(parts, &controllers, shared_store).await;
+        let leadership = election::stand(&options.election, parts, &controllers, shared_store).await?;
         aggregation::look_after(parts, &controllers, leadership.clone()).await;
-        migration::start(parts.migrator.clone(), &controllers, leadership.clone()).await;
+        migration::start(parts.migrator.clone(), audit_log, &controllers, leadership.clone()).await;
         garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
         let fleet = parts.fleet.as_ref().filter(|_| shared_store);
         let announcer =

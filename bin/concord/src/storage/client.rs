@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use concord_codec::{Options, decode_yaml};
 use concord_forward::{Backend, Connector, TcpDial};
+use concord_migrator::standalone::Answer;
 use concord_pki::{ClientIdentity, Trust, client_tls};
 use concord_server::full;
 use http::{Method, Request, Uri, uri::Authority};
@@ -108,11 +109,27 @@ impl Api {
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let Answer { code, body: answer, .. } = self.ask(method, path, body, "application/json").await?;
+        if (200..300).contains(&code) {
+            return Ok(answer);
+        }
+        let message = answer["message"].as_str().map(str::to_owned);
+        Err(Refused { code, message: message.unwrap_or_else(|| format!("{path}: status {code}")) }.into())
+    }
+
+    /// Any answer, in one of these forms.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        accept: &str,
+    ) -> anyhow::Result<Answer> {
         let kind = match method {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",
         };
-        let mut request = Request::builder().method(method).uri(path).header("accept", "application/json");
+        let mut request = Request::builder().method(method).uri(path).header("accept", accept);
         request = request.header("user-agent", "concord").header("content-type", kind);
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
@@ -121,15 +138,12 @@ impl Api {
         let response =
             self.backend.ask(request.body(full(body))?).await.context("the server cannot be reached")?;
         let code = response.status().as_u16();
+        let retry_after =
+            response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         let bytes =
             response.into_body().collect().await.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
-        let answer: Value =
-            serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-        if (200..300).contains(&code) {
-            return Ok(answer);
-        }
-        let message = answer["message"].as_str().map(str::to_owned);
-        Err(Refused { code, message: message.unwrap_or_else(|| format!("{path}: status {code}")) }.into())
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+        Ok(Answer { code, body, retry_after })
     }
 }
 

@@ -7,6 +7,7 @@ use concord_migrator::{
     CANCELLED_ANNOTATION, DRY_RUN_ANNOTATION, PAUSED_ANNOTATION, PROGRESS_ANNOTATION, RATE_ANNOTATION,
 };
 use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
     Api, INTERRUPTED, MigrateOptions, NamedMigration, Output, UNCLEAN,
@@ -101,6 +102,8 @@ pub(crate) async fn run(api: &Api, options: &MigrateOptions) -> anyhow::Result<u
         annotations[RATE_ANNOTATION] = rate.to_string().into();
     }
     let output = options.connection.output;
+    // Before anything is asked for: from then on it goes on without this command.
+    let mut interrupts = interrupts()?;
     let mut reports = Vec::new();
     for resource in &resources {
         let name = ask(api, resource, &annotations).await?;
@@ -108,7 +111,7 @@ pub(crate) async fn run(api: &Api, options: &MigrateOptions) -> anyhow::Result<u
             reports.push(json!({"resource": resource, "migration": name}));
             continue;
         }
-        let Some(state) = until_interrupted(api, &name, resource, output).await? else {
+        let Some(state) = until_interrupted(api, &name, resource, output, &mut interrupts).await? else {
             return Ok(INTERRUPTED);
         };
         reports.push(report(resource, &name, &state));
@@ -118,20 +121,23 @@ pub(crate) async fn run(api: &Api, options: &MigrateOptions) -> anyhow::Result<u
     Ok(if is_clean { 0 } else { UNCLEAN })
 }
 
+/// Tells of Ctrl-C, from now on.
+pub(super) fn interrupts() -> anyhow::Result<Signal> {
+    signal(SignalKind::interrupt()).context("signals cannot be awaited")
+}
+
 /// Waits for the end; `None` if somebody pressed Ctrl-C before.
 pub(super) async fn until_interrupted(
     api: &Api,
     name: &str,
     resource: &str,
     output: Output,
+    interrupts: &mut Signal,
 ) -> anyhow::Result<Option<Ended>> {
     let mut bar = Bar::new(output == Output::Text);
     let ended = tokio::select! {
         ended = watch(api, name, resource, &mut bar) => Some(ended?),
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted?;
-            None
-        }
+        _ = interrupts.recv() => None,
     };
     bar.finish();
     if ended.is_none() {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Api, INTERRUPTED, RotateOptions, UNCLEAN, YOUR_TURN,
-    migrate::{ask, until_interrupted},
+    migrate::{ask, interrupts, until_interrupted},
     status::{Resource, resources},
 };
 use crate::say;
@@ -81,10 +81,12 @@ pub(crate) async fn run(api: &Api, options: &RotateOptions) -> anyhow::Result<u8
         tokio::time::sleep(LOOK).await;
     };
     say(&format!("Step 3 of 4: all servers write with {key}. What is stored is written again."))?;
+    let mut interrupts = interrupts()?;
     for resource in &concerned {
         let title = resource.title();
         let name = ask(api, &title, &json!({})).await?;
-        let Some(ended) = until_interrupted(api, &name, &title, options.connection.output).await? else {
+        let output = options.connection.output;
+        let Some(ended) = until_interrupted(api, &name, &title, output, &mut interrupts).await? else {
             return Ok(INTERRUPTED);
         };
         if !ended.succeeded() {

@@ -1,10 +1,12 @@
 //! Migration of what is stored: upstream's scenarios, its defects absent, and what it cannot do.
 
 mod api;
+mod chaos;
 mod command;
 mod control;
 mod definitions;
 mod faults;
+mod odd;
 mod secrets;
 
 use std::time::{Duration, Instant};

@@ -114,8 +114,16 @@ fn providers_are_checked_and_keys_never_shown() {
             "endpoint: Invalid value: \"\": endpoint is a mandatory field for a kms",
         ),
         (
-            "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///s'}}",
-            "key management services are not supported yet: provider \"a\"",
+            "{kms: {name: a, endpoint: 'unix:///s'}}",
+            "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.",
+        ),
+        (
+            "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///s', timeout: -1s}}",
+            "timeout: Invalid value: \"-1s\": timeout should be a positive value",
+        ),
+        (
+            "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///s', timeout: soon}}",
+            "time: invalid duration \"soon\"",
         ),
     ] {
         let file = rules(&format!("{{resources: [secrets], providers: [{providers}]}}"));

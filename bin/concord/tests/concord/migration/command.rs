@@ -5,15 +5,15 @@ use std::path::Path;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client,
-    api::{ObjectMeta, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
 };
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{create_foo, define, migration, migrations};
+use super::{condition, create_foo, define, migration, migrations};
 use crate::{
     encryption::{EncryptionFile, reloads},
-    support::{Ended, Program, client, run},
+    support::{Ended, Program, client, run, run_until},
 };
 
 /// Runs a command against the server whose data this is.
@@ -31,6 +31,24 @@ async fn create_secret(client: &Client, name: &str) {
     let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
     let secret = Secret { metadata, ..Secret::default() };
     secrets.create(&PostParams::default(), &secret).await.expect("created");
+}
+
+/// Ctrl-C ends the command and not the migration.
+async fn leaves_it_running(data: &Path, client: &Client) {
+    let everything = async || migrations(client).list(&ListParams::default()).await;
+    let before = everything().await.expect("a list").items.len();
+    let data = data.to_str().expect("test paths are text");
+    let slow = ["storage", "migrate", "nothings.example.com", "--data-dir", data];
+    let begun = async || everything().await.is_ok_and(|all| all.items.len() > before);
+    let ended = run_until(&slow, begun, "INT").await;
+    assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
+    assert!(ended.stdout.contains("goes on without this command"), "{}", ended.stdout);
+    let all = everything().await.expect("a list").items;
+    let left =
+        all.iter().find(|left| left.data["spec"]["resource"]["resource"] == "nothings").expect("there");
+    assert!(["Succeeded", "Failed"].iter().all(|kind| condition(left, kind, "True").is_none()));
+    let name = left.metadata.name.as_deref().expect("a name");
+    migrations(client).delete(name, &DeleteParams::default()).await.expect("deleted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,6 +85,7 @@ async fn what_is_stored_is_shown_counted_and_migrated() {
     let text = storage(data.path(), &["status"]).await.stdout;
     assert!(text.lines().next().is_some_and(|line| line.starts_with("RESOURCE ")), "{text}");
 
+    leaves_it_running(data.path(), &client).await;
     let paused = migration("held", "example.com", "foos", &[("paused", "true")]);
     migrations(&client).create(&PostParams::default(), &paused).await.expect("created");
     for (command, code) in [("resume", 0), ("cancel", 0), ("pause", 0)] {

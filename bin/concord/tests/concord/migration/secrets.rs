@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use concord_testing::etcd::Cluster;
+use concord_testing::{etcd::Cluster, kms::KmsPlugin};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api, Client,
@@ -38,8 +38,15 @@ async fn revision(client: &Client, name: &str) -> String {
     secrets.get(name).await.expect("readable").metadata.resource_version.expect("a resource version")
 }
 
+/// Writes down who asks for what.
+const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: Metadata, \
+    resources: [{group: '', resources: [secrets]}]}]}";
+
 async fn server(etcd: &Cluster, data: &std::path::Path, id: &str, file: &EncryptionFile) -> Program {
+    std::fs::write(data.join("policy.yaml"), POLICY).expect("written");
     let flags = [
+        format!("--audit-policy-file={}", data.join("policy.yaml").display()),
+        format!("--audit-log-path={}", data.join("audit.log").display()),
         format!("--etcd-servers={}", etcd.endpoints()[0]),
         format!("--server-id={id}"),
         file.flag(),
@@ -50,6 +57,35 @@ async fn server(etcd: &Cluster, data: &std::path::Path, id: &str, file: &Encrypt
     let server = Program::start_with(data, &flags).await;
     server.ready(200).await;
     server
+}
+
+/// Every request of the migrator is written down, and none of them was anything but a patch that went well.
+async fn audited(data: &std::path::Path) {
+    let begin = std::time::Instant::now();
+    loop {
+        let log = std::fs::read_to_string(data.join("audit.log")).expect("a log");
+        let events =
+            log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an event"));
+        let migrator = "system:serviceaccount:kube-system:storage-version-migrator-controller";
+        let own: Vec<_> = events.filter(|event| event["user"]["username"] == migrator).collect();
+        if !own.is_empty() {
+            let told = |event: &serde_json::Value| {
+                (
+                    event["verb"].clone(),
+                    event["objectRef"]["name"].clone(),
+                    event["responseStatus"]["code"].clone(),
+                )
+            };
+            assert_eq!(
+                own.iter().map(told).collect::<Vec<_>>(),
+                [("patch".into(), "one".into(), 200.into())]
+            );
+            return;
+        }
+        // The log is written by a thread of its own.
+        assert!(begin.elapsed() < crate::support::SOON, "not in time: the log has the patch");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,6 +116,7 @@ async fn secrets_are_brought_under_a_new_key() {
     ask(&client, "again", "", "secrets").await;
     succeeds(&client, "again").await;
     assert_eq!(revision(&client, "one").await, moved, "there was nothing to do");
+    audited(data.path()).await;
     // Nothing needs the old key any more.
     file.replace("[secrets]", KEY2);
     reloads(&server, "success", 2).await;
@@ -178,4 +215,44 @@ async fn a_key_is_rotated_while_two_servers_write() {
     let all = secrets.list(&ListParams::default()).await.expect("every Secret is readable");
     assert_eq!(all.items.len(), written);
     assert!(written > 20, "{written}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_are_brought_under_a_new_key_of_a_key_management_service() {
+    let (etcd, data) = (Cluster::single().await.expect("an etcd"), tempdir().expect("a directory"));
+    let plugin = KmsPlugin::start("key-1").expect("a service");
+    let providers = |timeout: &str| {
+        let endpoint = plugin.endpoint();
+        format!(
+            "[{{kms: {{apiVersion: v2, name: vault, endpoint: '{endpoint}', timeout: {timeout}}}}}, {{identity: {{}}}}]"
+        )
+    };
+    let file = EncryptionFile::new("[secrets]", &providers("5s"));
+    let server = server(&etcd, data.path(), "s1", &file).await;
+    let (client, store) = (client(data.path()).await, etcd_store(&etcd).await);
+    let first = create(&client, "one").await;
+    assert!(kept(&store, SECRETS).await[0].1.starts_with(b"k8s:enc:kms:v2:vault:"));
+    let health = server.ready(200).await.body;
+    assert!(health.contains("[+]kms-providers ok"), "{health}");
+    ask(&client, "before", "", "secrets").await;
+    let before = progress(&succeeds(&client, "before").await)["census"].clone();
+    // A service that is configured anew is asked at once.
+    plugin.rotate("key-2");
+    file.replace("[secrets]", &providers("6s"));
+    reloads(&server, "success", 1).await;
+    ask(&client, "after", "", "secrets").await;
+    let after = progress(&succeeds(&client, "after").await)["census"].clone();
+    assert_ne!(revision(&client, "one").await, first, "it was written");
+    let label = |census: &serde_json::Value| census[0]["encryption"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        label(&after).starts_with("kms:v2:vault:") && label(&after) != label(&before),
+        "{before} {after}"
+    );
+    // One that is not well is not taken.
+    plugin.change(|behaviour| behaviour.healthz = "tired".to_owned());
+    file.replace("[secrets]", &providers("7s"));
+    reloads(&server, "failure", 1).await;
+    create(&client, "two").await;
+    drop(server);
+    store.shutdown().await;
 }

@@ -107,6 +107,23 @@ pub(crate) async fn run(arguments: &[&str]) -> Ended {
     Process::spawn(arguments).end().await
 }
 
+/// Runs the program until something is so, and then sends it a signal.
+pub(crate) async fn run_until(arguments: &[&str], is_so: impl AsyncFn() -> bool, signal: &str) -> Ended {
+    let mut process = Process::spawn(arguments);
+    let begin = Instant::now();
+    while !is_so().await {
+        assert!(begin.elapsed() < SOON, "not in time: the program does what it should");
+        tokio::time::sleep(PAUSE).await;
+    }
+    send_signal(process.child.id(), signal);
+    process.end().await
+}
+
+fn send_signal(pid: u32, name: &str) {
+    let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status();
+    assert!(kill.expect("a shell").success());
+}
+
 /// Runs `concord serve` where it is expected to refuse.
 pub(crate) async fn refused(data_dir: &Path, more: &[&str]) -> Ended {
     let ended = run(&serve_arguments(data_dir, more)).await;
@@ -170,8 +187,7 @@ impl Program {
 
     /// Sends a signal by name, as an operator would.
     pub(crate) fn signal(&self, name: &str) {
-        let kill = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.pid())).status();
-        assert!(kill.expect("a shell").success());
+        send_signal(self.pid(), name);
     }
 
     /// Waits for the end.

@@ -1,0 +1,206 @@
+//! A migrator that is a client, against a server that behaves as a kube-apiserver does, on good days and on bad ones.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use concord_migrator::standalone::{Answer, Ask, Server, Standalone};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations";
+const SECRETS: &str = "/api/v1/secrets";
+
+/// What the server does with patches of objects whose names begin like this.
+#[derive(Clone, Copy)]
+enum Mood {
+    /// It refuses them for good.
+    Refuses,
+    /// It cannot, so many times.
+    Fails(u16, u64),
+    /// It cannot be reached, so many times.
+    Away(u64),
+    /// Somebody else has changed the object.
+    Conflicts,
+}
+
+#[derive(Default)]
+struct Fake {
+    migration: Mutex<Value>,
+    /// Names and resource versions; those below 1000 have an old form.
+    objects: Mutex<BTreeMap<String, u64>>,
+    revision: AtomicU64,
+    moods: Vec<(&'static str, Mood)>,
+    asked: Mutex<BTreeMap<String, u64>>,
+    patches: Mutex<Vec<Value>>,
+    /// The second page is too old once.
+    is_compacted: Mutex<bool>,
+}
+
+fn answer(code: u16, body: Value) -> Result<Answer, String> {
+    Ok(Answer { code, body, retry_after: None })
+}
+
+fn status(code: u16, message: &str) -> Result<Answer, String> {
+    answer(code, json!({"kind": "Status", "message": message}))
+}
+
+impl Fake {
+    fn new(names: &[&str], annotations: &Value, moods: Vec<(&'static str, Mood)>) -> Arc<Self> {
+        let migration = json!({
+            "metadata": {"name": "m", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z",
+                "annotations": annotations},
+            "spec": {"resource": {"group": "", "resource": "secrets"}}, "status": {},
+        });
+        let objects = names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), at as u64 + 1));
+        Arc::new(Self {
+            migration: Mutex::new(migration),
+            objects: Mutex::new(objects.collect()),
+            revision: AtomicU64::new(1000),
+            moods,
+            ..Self::default()
+        })
+    }
+
+    fn list(&self, path: &str) -> Result<Answer, String> {
+        let start = path.split_once("continue=").map_or("", |(_, token)| token);
+        if !start.is_empty() && std::mem::take(&mut *self.is_compacted.lock()) {
+            let body = json!({"message": "too old", "metadata": {"continue": start}});
+            return answer(410, body);
+        }
+        let objects = self.objects.lock();
+        let mut rest = objects.iter().filter(|(name, _)| name.as_str() >= start);
+        let metadata = |(name, revision): (&String, &u64)| json!({"metadata": {"name": name, "namespace": "ns", "uid": name, "resourceVersion": revision.to_string()}});
+        // Two at a time, however many are asked for.
+        let items: Vec<Value> = rest.by_ref().take(2).map(metadata).collect();
+        let next = rest.next().map(|(name, _)| name.clone()).unwrap_or_default();
+        answer(200, json!({"metadata": {"resourceVersion": "999", "continue": next}, "items": items}))
+    }
+
+    fn patch(&self, name: &str, patch: Value) -> Result<Answer, String> {
+        let count = {
+            let mut asked = self.asked.lock();
+            let count = asked.entry(name.to_owned()).or_default();
+            *count += 1;
+            *count
+        };
+        self.patches.lock().push(patch);
+        let mood = self.moods.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, mood)| *mood);
+        match mood {
+            Some(Mood::Refuses) => return status(422, "it stays"),
+            Some(Mood::Fails(code, times)) if count <= times => return status(code, "not now"),
+            Some(Mood::Away(times)) if count <= times => return Err("connection refused".to_owned()),
+            Some(Mood::Conflicts) => return status(409, "it has changed"),
+            _ => {}
+        }
+        let mut objects = self.objects.lock();
+        let Some(revision) = objects.get_mut(name) else { return status(404, "gone") };
+        if *revision < 1000 {
+            *revision = self.revision.fetch_add(1, Ordering::Relaxed);
+        }
+        answer(200, json!({"metadata": {"resourceVersion": revision.to_string()}}))
+    }
+
+    fn condition(&self, kind: &str) -> Option<(String, String)> {
+        let migration = self.migration.lock();
+        let found =
+            migration["status"]["conditions"].as_array()?.iter().find(|known| known["type"] == kind)?;
+        (found["status"] == "True").then(|| (found["reason"].to_string(), found["message"].to_string()))
+    }
+}
+
+#[async_trait]
+impl Server for Fake {
+    async fn ask(&self, ask: Ask, path: &str) -> Result<Answer, String> {
+        let place = path.split('?').next().unwrap_or_default();
+        match (ask, place) {
+            (Ask::Get, MIGRATIONS) => answer(200, json!({"items": [self.migration.lock().clone()]})),
+            (Ask::Get, "/api/v1") => {
+                let verbs = ["get", "list", "patch", "update"];
+                answer(200, json!({"resources": [{"name": "secrets", "verbs": verbs}]}))
+            }
+            (Ask::GetMetadata, SECRETS) => self.list(path),
+            (Ask::Get, _) => answer(200, self.migration.lock().clone()),
+            (Ask::Put(object), _) => {
+                *self.migration.lock() = object.clone();
+                answer(200, object)
+            }
+            (Ask::Patch(patch), place) if place.starts_with(MIGRATIONS) => {
+                let mut migration = self.migration.lock();
+                for (name, value) in patch["metadata"]["annotations"].as_object().into_iter().flatten() {
+                    migration["metadata"]["annotations"][name] = value.clone();
+                }
+                answer(200, migration.clone())
+            }
+            (Ask::Patch(patch), place) => self.patch(place.rsplit('/').next().unwrap_or_default(), patch),
+            _ => status(404, "nothing"),
+        }
+    }
+}
+
+/// Runs it until the migration has ended.
+async fn migrate(server: &Arc<Fake>) {
+    let cancel = CancellationToken::new();
+    let work = tokio::spawn(Standalone::new(server.clone(), "v1beta1").run(cancel.clone()));
+    let begin = Instant::now();
+    while server.condition("Succeeded").or_else(|| server.condition("Failed")).is_none() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "not in time: {}", server.migration.lock());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    cancel.cancel();
+    work.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_object_is_written_again_and_nothing_is_said_to_be_proved() {
+    let server = Fake::new(&["a", "b", "c", "d", "e"], &json!({}), Vec::new());
+    *server.is_compacted.lock() = true;
+    server.objects.lock().insert("d".to_owned(), 1500);
+    migrate(&server).await;
+    let (_, message) = server.condition("Succeeded").expect("it has");
+    assert!(message.contains("4 objects were written again and 1 needed nothing"), "{message}");
+    assert!(message.contains("was not counted"), "{message}");
+    assert!(server.condition("AgreementUnknown").is_some());
+    assert!(server.objects.lock().values().all(|revision| *revision >= 1000));
+    assert_eq!(server.migration.lock()["status"]["resourceVersion"], "999");
+    for patch in server.patches.lock().iter() {
+        let metadata = patch["metadata"].as_object().expect("an object");
+        assert!(metadata.contains_key("uid") && metadata.contains_key("resourceVersion"), "{patch}");
+        assert_eq!((patch.as_object().map(serde_json::Map::len), metadata.len()), (Some(1), 2), "{patch}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_for_now_is_tried_again_and_what_fails_for_good_is_named() {
+    let moods = vec![
+        ("a", Mood::Fails(429, 2)),
+        ("b", Mood::Fails(500, 8)),
+        ("c", Mood::Away(9)),
+        ("d", Mood::Refuses),
+        ("e", Mood::Conflicts),
+    ];
+    let server = Fake::new(&["a", "b", "c", "d", "e", "f"], &json!({}), moods);
+    migrate(&server).await;
+    let (_, message) = server.condition("Failed").expect("it has");
+    assert_eq!(message, "\"1 objects could not be migrated; ns/d: it stays\"");
+    let objects = server.objects.lock();
+    for name in ["a", "b", "c", "f"] {
+        assert!(objects[name] >= 1000, "{name} was left behind");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_is_cancelled_ends() {
+    let annotations = json!({"storagemigration.concord.dev/cancelled": "true"});
+    let server = Fake::new(&["a"], &annotations, Vec::new());
+    migrate(&server).await;
+    assert!(server.condition("Failed").expect("it has").0.contains("MigrationCancelled"));
+    assert!(server.patches.lock().is_empty());
+}
