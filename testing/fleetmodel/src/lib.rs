@@ -1,6 +1,7 @@
 //! A model of the storage version protocol, explored exhaustively.
 //!
-//! The decisions are those of `concord-storageversion`: the very functions that the server calls. The model adds a log
+//! The decisions are those of `concord-storageversion` and of the rules of `concord-migrator`: the very functions that the
+//! server calls. The model adds a log
 //! with revisions, processes that crash and come back, an administrator, a migrator, and transactions that are *decided
 //! on one state and land on another*: whatever is late, delayed by a partition or left over from a process that is no
 //! more may land at any later moment, or never. After every commit the invariants are checked against the truth, which
@@ -13,6 +14,7 @@
 //! Start with [`Scenario`], then [`State`], `steps.rs` for what processes do and `land.rs` for what is checked.
 
 mod land;
+mod migration;
 mod model;
 mod scenario;
 mod state;

@@ -2,7 +2,7 @@ use stateright::{Model, Property};
 
 use crate::{
     Invariant, Race, Resource, Scenario, State,
-    state::{Definition, Effect, Flying, Migration, Process},
+    state::{Definition, Effect, Flying, Process},
     steps::Decisions,
 };
 
@@ -27,8 +27,12 @@ pub enum Action {
     LoseLease(usize),
     /// Somebody takes away what a server says about a resource.
     Strip(usize, usize),
-    /// A migrator starts on a resource, rewrites the object, and finishes.
+    /// A migrator looks at the servers.
+    Look(usize),
+    /// A migrator does what is to be done next, as it has seen the servers last.
     Migrate(usize),
+    /// The migrator's process is killed; another one takes over.
+    TakeOver,
     /// A collector of a race looks for the lease of a server.
     LookForLease(usize, usize),
 }
@@ -41,11 +45,11 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    fn decisions<'a>(&'a self, state: &'a State, process: usize) -> Decisions<'a> {
+    pub(crate) fn decisions<'a>(&'a self, state: &'a State, process: usize) -> Decisions<'a> {
         Decisions { scenario: &self.scenario, state, process }
     }
 
-    fn race(&self, race: Race) -> bool {
+    pub(crate) fn race(&self, race: Race) -> bool {
         self.scenario.race == Some(race)
     }
 
@@ -64,7 +68,7 @@ impl Fleet {
         all
     }
 
-    fn running(&self, state: &State) -> impl Iterator<Item = usize> {
+    pub(crate) fn running(&self, state: &State) -> impl Iterator<Item = usize> {
         let up: Vec<usize> =
             (0..state.processes.len()).filter(|process| state.processes[*process].up).collect();
         up.into_iter()
@@ -132,36 +136,6 @@ impl Fleet {
             remembered: vec![(state.definition.version, state.definition.generation)],
             failed: false,
         });
-    }
-
-    fn migrate(&self, state: &mut State, resource: usize) {
-        let agreed = state.agreed(resource, &self.scenario);
-        let agreed: Option<u8> = agreed.and_then(|agreed| agreed.trim_start_matches('v').parse().ok());
-        match state.migration.clone() {
-            None => {
-                state.budget.migrations -= 1;
-                let since = state.said_since[resource];
-                state.migration =
-                    agreed.map(|version| Migration { resource, version, since, rewritten: false });
-            }
-            Some(migration) if !migration.rewritten => {
-                // Through a server, which writes it as it writes everything.
-                if state.objects[resource].is_some() {
-                    state.revision += 1;
-                    state.objects[resource] = Some(migration.version);
-                }
-                state.migration = Some(Migration { rewritten: true, ..migration });
-            }
-            Some(migration) => {
-                let values = self.race(Race::ValuesCompared);
-                let held = values || state.said_since[resource] == migration.since;
-                let success = held && agreed == Some(migration.version);
-                if success && state.objects[resource].is_some_and(|version| version != migration.version) {
-                    state.breaks(Invariant::CleanMigration);
-                }
-                state.migration = None;
-            }
-        }
     }
 
     fn stop(&self, state: &mut State, process: usize) {
@@ -277,9 +251,7 @@ impl Model for Fleet {
                 actions.extend(gone.map(|server| Action::LookForLease(process, server)));
             }
         }
-        if state.migration.is_some() || state.budget.migrations > 0 {
-            actions.push(Action::Migrate(0));
-        }
+        self.migrations(state, actions);
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
@@ -317,7 +289,9 @@ impl Model for Fleet {
                 state.everybody_counts_anew();
             }
             Action::Strip(resource, server) => Self::strip(&mut state, resource, server),
-            Action::Migrate(resource) => self.migrate(&mut state, resource),
+            Action::Look(resource) => self.look(&mut state, resource),
+            Action::Migrate(resource) => self.migrate(&mut state, resource)?,
+            Action::TakeOver => self.take_over(&mut state),
             Action::LookForLease(process, server) => state.processes[process].seen_absent = Some(server),
         }
         if !self.is_settled(&state) {

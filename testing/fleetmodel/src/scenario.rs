@@ -109,7 +109,9 @@ pub enum Race {
     InternalWriter,
     /// Only the entries that exist are asked whether they agree.
     EntriesOnly,
-    /// A migrator compares versions at the end with those at the beginning, and not what was between. Not upstream's, but
-    /// what a consumer of upstream's API can do at best.
+    /// A migrator compares versions at the end with those at the beginning, not what was between, and does not look at
+    /// what is stored. Not upstream's, which does not even compare, but what a consumer of upstream's API can do at best.
     ValuesCompared,
+    /// A migrator believes an older state of the servers than the state it has counted the objects of.
+    StaleServers,
 }

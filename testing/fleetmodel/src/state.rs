@@ -3,7 +3,7 @@
 use concord_storageversion::{Entry, Found, Holds, Identity, Lease};
 use concord_store::Revision;
 
-use crate::{Budget, Scenario};
+use crate::{Budget, Scenario, migration::Migration};
 
 /// A whole fleet and its log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,15 +94,6 @@ pub(crate) struct Flying {
     pub(crate) process: usize,
     pub(crate) holds: Vec<Holds>,
     pub(crate) effects: Vec<Effect>,
-}
-
-/// A migrator's run over one resource.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Migration {
-    pub(crate) resource: usize,
-    pub(crate) version: u8,
-    pub(crate) since: Revision,
-    pub(crate) rewritten: bool,
 }
 
 /// The names of servers.
@@ -212,7 +203,7 @@ impl State {
         visit(&mut self.definition.revision);
         self.said_since.iter_mut().for_each(&mut visit);
         if let Some(migration) = &mut self.migration {
-            visit(&mut migration.since);
+            migration.each_revision(&mut visit);
         }
         for holds in self.flying.iter_mut().flat_map(|flying| &mut flying.holds) {
             match holds {
