@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use concord_admission::Configurations;
+use concord_admission::{Configurations, MeasuredAdmission};
 use concord_aggregator::Aggregator;
 use concord_apiextensions::{CustomResourceController, CustomResources, Progress};
 use concord_apis::{Release, RuntimeConfig};
@@ -120,12 +120,18 @@ impl Parts {
         let customs = CustomResources::new(&set, &prefix, definitions.clone(), converters)
             .context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
-        let asked =
-            webhooks::admission(resolver, &configurations, &replica, access.authorizer.clone(), &prefix);
+        let authorizer = &access.authorizer;
+        let asked = webhooks::admission(
+            resolver,
+            &configurations,
+            &replica,
+            authorizer.clone(),
+            &prefix,
+            (&emulation.features, &metrics),
+        );
         let fleet =
             fleet::new(&options.fleet, prefix.clone(), &emulation.features, keyring.clone(), &state, &set)?;
         let objects = |group: &str, plural: &'static str| Objects::new(&replica, &set, group, plural);
-        let authorizer = &access.authorizer;
         // What may change objects, in upstream's order; all of it is asked again after a webhook that changed one.
         let changing: Vec<Arc<dyn Admission>> = vec![
             Arc::new(LimitRanger::new(objects("", "limitranges")?)),
@@ -137,7 +143,7 @@ impl Parts {
             Arc::new(RuntimeClass::new(objects("node.k8s.io", "runtimeclasses")?)),
             Arc::new(DefaultIngressClass::new(objects("networking.k8s.io", "ingressclasses")?)),
         ];
-        let webhooks = asked.mutating_webhooks(changing.clone());
+        let webhooks = asked.mutating(changing.clone());
         // First: where there is no namespace, nothing else about an object matters.
         let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle::new(&set)?)];
         admission.extend(changing);
@@ -163,7 +169,8 @@ impl Parts {
         let routed = routed.map(|keys| format!("{prefix}{keys}").into());
         let in_force = asked.prefixes().into_iter().chain(routed).collect();
         let store = access.store(store, &replica, in_force);
-        let registry = Registry::new(store, replica, admission);
+        let admission = Arc::new(MeasuredAdmission::new(admission, metrics.clone()));
+        let registry = Registry::new(store, replica, vec![admission]);
         let registry = Arc::new(match &fleet {
             Some(fleet) => registry.with_gate(fleet.gate()),
             None => registry,

@@ -4,8 +4,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use clap::Args;
 use concord_admission::{Config, Configurations, DynamicAdmission};
+use concord_builtins::FeatureGates;
 use concord_replica::Replica;
-use concord_server::Authorizer;
+use concord_server::{Authorizer, Metrics};
 use concord_webhook::{Address, Client, Overrides, Resolver, Routing, Services};
 
 #[derive(Debug, Args)]
@@ -47,9 +48,16 @@ pub(crate) fn admission(
     replica: &Arc<Replica>,
     authorizer: Arc<dyn Authorizer>,
     prefix: &str,
+    (features, metrics): (&FeatureGates, &Arc<Metrics>),
 ) -> DynamicAdmission {
-    let client = Client::new(resolver);
-    let config = Config { replica: replica.clone(), authorizer, client, prefix: prefix.to_owned() };
+    let config = Config {
+        replica: replica.clone(),
+        authorizer,
+        client: Client::new(resolver),
+        metrics: metrics.clone(),
+        prefix: prefix.to_owned(),
+        mutating_policies: features.enabled("MutatingAdmissionPolicy"),
+    };
     DynamicAdmission::new(configurations, config)
 }
 

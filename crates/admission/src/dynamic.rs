@@ -3,10 +3,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use bytes::Bytes;
 use concord_registry::{Admission, Resources};
 use concord_replica::Replica;
-use concord_server::Authorizer;
+use concord_server::{Authorizer, Metrics};
 use concord_webhook::Client;
 
-use crate::{Configurations, MutatingWebhooks, ValidatingPolicies, ValidatingWebhooks, shared::Shared};
+use crate::{Configurations, MutatingAdmission, ValidatingPolicies, ValidatingWebhooks, shared::Shared};
 
 /// What admission works with.
 pub struct Config {
@@ -16,8 +16,12 @@ pub struct Config {
     pub authorizer: Arc<dyn Authorizer>,
     /// What calls webhooks.
     pub client: Client,
+    /// Where it is counted.
+    pub metrics: Arc<Metrics>,
     /// What all keys begin with, such as `/registry/`.
     pub prefix: String,
+    /// Whether MutatingAdmissionPolicies have an effect: the feature of that name.
+    pub mutating_policies: bool,
 }
 
 /// All admission that users configure.
@@ -29,14 +33,16 @@ pub struct DynamicAdmission {
 impl DynamicAdmission {
     /// Admission by what the replica's view knows to be configured.
     pub fn new(configurations: &Configurations, config: Config) -> Self {
-        let Config { replica, authorizer, client, prefix } = config;
+        let Config { replica, authorizer, client, metrics, prefix, mutating_policies } = config;
         let shared = Shared {
             replica,
             authorizer,
             client,
+            metrics,
             configured: configurations.published.clone(),
             resources: OnceLock::new(),
             namespaces: format!("{prefix}namespaces/"),
+            mutating_policies,
         };
         Self { shared: Arc::new(shared), prefixes: configurations.prefixes.clone() }
     }
@@ -52,10 +58,10 @@ impl DynamicAdmission {
         self.prefixes.clone()
     }
 
-    /// MutatingAdmissionWebhook. `asked_again` are the plugins before it that change objects: they have another look if
-    /// a webhook changed something.
-    pub fn mutating_webhooks(&self, asked_again: Vec<Arc<dyn Admission>>) -> MutatingWebhooks {
-        MutatingWebhooks::new(self.shared.clone(), asked_again)
+    /// MutatingAdmissionPolicy and MutatingAdmissionWebhook. `asked_again` are the plugins before it that change objects:
+    /// they have another look if a policy or a webhook changed something.
+    pub fn mutating(&self, asked_again: Vec<Arc<dyn Admission>>) -> MutatingAdmission {
+        MutatingAdmission::new(self.shared.clone(), asked_again)
     }
 
     /// ValidatingAdmissionPolicy.

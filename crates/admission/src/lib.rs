@@ -2,8 +2,8 @@
 //!
 //! [`AdmissionView`] is a view of the log: it knows every configuration before the replica shows it to anybody, and
 //! publishes what it makes of them as an immutable value. [`DynamicAdmission`] makes the plugins of it, each under
-//! upstream's name: [`MutatingWebhooks`] and [`ValidatingWebhooks`] ask webhooks, [`ValidatingPolicies`] evaluates
-//! expressions. What is not configured costs nothing.
+//! upstream's name: [`MutatingAdmission`] changes objects by policies and by webhooks, [`ValidatingPolicies`] and
+//! [`ValidatingWebhooks`] refuse them. What is not configured costs nothing.
 //!
 //! Texts, codes, order and what a webhook is sent are upstream's. The crate never follows what a webhook says beyond its
 //! AdmissionReview, never waits for one longer than its configuration says, and never asks anybody about the
@@ -14,6 +14,8 @@
 mod criteria;
 mod dynamic;
 mod expressions;
+mod measured;
+mod mutating;
 mod policy;
 mod read;
 mod request;
@@ -23,6 +25,8 @@ mod view;
 mod webhook;
 
 pub use dynamic::{Config, DynamicAdmission};
+pub use measured::MeasuredAdmission;
+pub use mutating::MutatingAdmission;
 pub use policy::ValidatingPolicies;
 pub use view::{AdmissionView, Configurations};
-pub use webhook::{MutatingWebhooks, ValidatingWebhooks};
+pub use webhook::ValidatingWebhooks;

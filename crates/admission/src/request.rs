@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use concord_meta::{GroupResource, GroupVersionKind, GroupVersionResource, Status};
 use concord_registry::{Attributes, Object, Operation, Resource};
+use concord_server::{AdmissionMetrics, AdmissionStep};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,14 +13,25 @@ use crate::{
     shared::Shared,
 };
 
-/// The kinds that configure admission. They are exempt from it: who could not change them could not repair them.
-const CONFIGURATIONS: [&str; 6] = [
+/// The kinds that are policies. They are exempt from admission: who could not change them could not repair them.
+const POLICIES: [&str; 4] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
+];
+
+/// The kinds that configure webhooks, which are exempt from webhooks, but not from policies.
+const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+/// Reviews, which policies are never asked about: one that refused them would lock everybody out.
+const REVIEWS: [(&str, &str); 6] = [
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
 /// One request, as webhooks and policies see it.
@@ -48,18 +60,31 @@ pub(crate) struct Versioned {
 }
 
 impl<'a> Request<'a> {
-    /// `None` if nobody is asked about it.
-    pub(crate) fn new(shared: &'a Shared, attributes: &'a Attributes<'a>) -> Option<Self> {
+    /// `None` if no webhook is asked about it.
+    pub(crate) fn to_webhooks(shared: &'a Shared, attributes: &'a Attributes<'a>) -> Option<Self> {
+        let request = Self::new(shared, attributes);
+        (!request.is_one_of(&POLICIES) && !request.is_one_of(&WEBHOOKS)).then_some(request)
+    }
+
+    /// `None` if no policy is asked about it.
+    pub(crate) fn to_policies(shared: &'a Shared, attributes: &'a Attributes<'a>) -> Option<Self> {
+        let request = Self::new(shared, attributes);
+        let resource = (request.resource.group.as_str(), request.resource.resource.as_str());
+        (!request.is_one_of(&POLICIES) && !REVIEWS.contains(&resource)).then_some(request)
+    }
+
+    fn is_one_of(&self, kinds: &[&str]) -> bool {
+        self.kind.group == "admissionregistration.k8s.io" && kinds.contains(&self.kind.kind.as_str())
+    }
+
+    fn new(shared: &'a Shared, attributes: &'a Attributes<'a>) -> Self {
         let Attributes { resource, subresource, namespace, name, .. } = *attributes;
         let subresource = resource.subresource(subresource);
         let kind = subresource.map_or_else(|| resource.kind(), |subresource| subresource.kind.clone());
-        if kind.group == "admissionregistration.k8s.io" && CONFIGURATIONS.contains(&kind.kind.as_str()) {
-            return None;
-        }
         let resource = resource.version.with_resource(&resource.names.plural);
         let is_namespace = resource.group.is_empty() && resource.resource == "namespaces";
         let namespace = if is_namespace { name } else { namespace };
-        Some(Self { shared, attributes, resource, kind, namespace, equivalents: OnceLock::new() })
+        Self { shared, attributes, resource, kind, namespace, equivalents: OnceLock::new() }
     }
 
     pub(crate) fn matched(&self) -> Matched {
@@ -74,6 +99,16 @@ impl<'a> Request<'a> {
             name: self.attributes.name,
             operation: self.attributes.operation,
         }
+    }
+
+    /// What is counted under a name in one of the steps of admission.
+    pub(crate) fn step<'s>(&self, name: &'s str, step: &'static str) -> AdmissionStep<'s> {
+        AdmissionStep { name, step, operation: operation_name(self.attributes.operation) }
+    }
+
+    /// Where that is counted.
+    pub(crate) fn metrics(&self) -> &'a AdmissionMetrics {
+        self.shared.metrics.admission()
     }
 
     pub(crate) fn group_resource(&self) -> GroupResource {
@@ -142,10 +177,26 @@ impl<'a> Request<'a> {
         Ok(Versioned { object: self.convert(object, kind)?, old: self.convert(self.attributes.old, kind)? })
     }
 
-    /// The resource in the version that somebody saw it in.
-    pub(crate) fn resource_of(&self, matched: &Matched) -> Option<Arc<Resource>> {
+    /// Does something with the resource in the version that somebody saw it in.
+    pub(crate) fn with_resource<T>(&self, matched: &Matched, with: impl FnOnce(&Resource) -> T) -> T {
         let version = matched.resource.group_version();
-        self.equivalents().iter().find(|resource| resource.version == version).cloned()
+        match self.equivalents().iter().find(|resource| resource.version == version) {
+            Some(resource) => with(resource),
+            None => with(self.attributes.resource),
+        }
+    }
+
+    /// The namespace that the request is in, for expressions; null for none. A Namespace is in none.
+    ///
+    /// # Errors
+    ///
+    /// 404 if there is no such namespace.
+    pub(crate) async fn namespace_object(&self) -> Result<Value, Status> {
+        let is_namespace = self.kind.group.is_empty() && self.kind.kind == "Namespace";
+        match self.namespace.is_empty() || is_namespace {
+            true => Ok(Value::Null),
+            false => Ok(Value::Object(self.shared.namespace(self.namespace).await?)),
+        }
     }
 
     /// The labels of the namespace that the request is in or about.

@@ -10,7 +10,7 @@ use concord_codec::{Options, decode};
 use concord_meta::{GroupResource, GroupVersionKind, Status};
 use concord_registry::{Object, Resource, Resources};
 use concord_replica::{Replica, Snapshot};
-use concord_server::Authorizer;
+use concord_server::{Authorizer, Metrics};
 use concord_webhook::Client;
 
 use crate::view::Configured;
@@ -23,11 +23,14 @@ pub(crate) struct Shared {
     pub(crate) replica: Arc<Replica>,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) client: Client,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) configured: Arc<ArcSwap<Configured>>,
     /// Weak, because what serves the resources has admission, too.
     pub(crate) resources: OnceLock<Weak<dyn Resources>>,
     /// Where namespaces are, with a slash at the end.
     pub(crate) namespaces: String,
+    /// Whether MutatingAdmissionPolicies have an effect.
+    pub(crate) mutating_policies: bool,
 }
 
 impl Shared {

@@ -10,7 +10,7 @@ use concord_replica::{Event, Snapshot, View};
 use concord_store::{KeyRange, Revision};
 
 use crate::{
-    policy::{self, Policy},
+    policy::{self, MutatingPolicy, ValidatingPolicy},
     webhook::{self, Webhook},
 };
 
@@ -20,11 +20,14 @@ pub(crate) struct Configured {
     /// In the order of their configurations' names.
     pub(crate) mutating: Vec<Webhook>,
     pub(crate) validating: Vec<Webhook>,
-    pub(crate) policies: Vec<Policy>,
+    pub(crate) mutating_policies: Vec<MutatingPolicy>,
+    pub(crate) policies: Vec<ValidatingPolicy>,
 }
 
 /// The kinds that configure admission, in the order of their prefixes.
-const PLURALS: [&str; 4] = [
+const PLURALS: [&str; 6] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
     "mutatingwebhookconfigurations",
     "validatingwebhookconfigurations",
     "validatingadmissionpolicies",
@@ -78,10 +81,11 @@ impl AdmissionView {
         let webhooks = |objects: &BTreeMap<String, Object>| {
             objects.iter().flat_map(|(name, object)| webhook::read(name, object)).collect()
         };
-        let [mutating, validating, policies, bindings] = &self.objects;
+        let [mutators, mutator_bindings, mutating, validating, policies, bindings] = &self.objects;
         let configured = Configured {
             mutating: webhooks(mutating),
             validating: webhooks(validating),
+            mutating_policies: policy::read(mutators, mutator_bindings),
             policies: policy::read(policies, bindings),
         };
         self.published.store(Arc::new(configured));

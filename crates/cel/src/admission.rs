@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::authorizer::{AuthorizerValue, ResourceTarget};
 use crate::decl::{Decl, DeclKind};
+use crate::message;
 use crate::program::{CompileError, Env, Program};
 use crate::types::Type;
 use crate::version::Version;
@@ -34,6 +35,16 @@ pub fn environment(with: Optional) -> Env {
             .variable("authorizer.requestResource", resource.declaration());
     }
     env
+}
+
+/// What the expression of an `applyConfiguration` has to be of.
+pub fn apply_configuration() -> Type {
+    Type::Opaque(Arc::from(message::OBJECT), Vec::new())
+}
+
+/// What the expression of a `jsonPatch` has to be of.
+pub fn json_patch() -> Type {
+    Type::list(Type::Opaque(Arc::from(message::JSON_PATCH), Vec::new()))
 }
 
 fn text() -> Decl {

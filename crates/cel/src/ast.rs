@@ -76,10 +76,21 @@ pub(crate) struct Entry {
     pub(crate) optional: bool,
 }
 
-/// A message literal. No type of Kubernetes can be built so; the checker says so.
+/// A message literal. Only the types of mutations can be built so; of others the checker says that they are unknown.
 #[derive(Debug, Clone)]
 pub(crate) struct Struct {
     pub(crate) name: Name,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// A field of a message literal.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) name: Name,
+    /// Where the colon is, to which upstream ascribes a value of a wrong type.
+    pub(crate) colon: u32,
+    pub(crate) value: Expr,
+    pub(crate) optional: bool,
 }
 
 /// What every macro that loops expands to.

@@ -65,10 +65,11 @@ pub(crate) fn check(
     expr: &Expr,
     ids: Id,
     variables: &BTreeMap<String, Type>,
-    version: Version,
+    (version, patch_types): (Version, bool),
 ) -> Result<Checked, Issues> {
     let mut checker = Checker {
         version,
+        patch_types,
         scopes: Vec::new(),
         variables,
         types: vec![Type::Error; ids as usize],
@@ -88,6 +89,8 @@ pub(crate) fn check(
 
 struct Checker<'e> {
     version: Version,
+    /// Whether there are the types that mutations are made of.
+    patch_types: bool,
     /// The variables of the comprehensions around, innermost last.
     scopes: Vec<(Name, Type)>,
     variables: &'e BTreeMap<String, Type>,
@@ -107,10 +110,7 @@ impl Checker<'_> {
             Kind::Call(call) => self.check_call(expr, call),
             Kind::List(elements) => self.check_list(elements),
             Kind::Map(entries) => self.check_map(entries),
-            Kind::Struct(message) => {
-                self.undeclared(expr, &message.name);
-                Type::Error
-            }
+            Kind::Struct(message) => self.check_message(expr, message),
             Kind::Comprehension(fold) => self.check_comprehension(fold),
         };
         self.types[expr.id as usize] = found;

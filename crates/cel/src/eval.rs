@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use crate::ast::Name;
 use crate::authorizer::Authorizer;
 use crate::error::EvalError;
+use crate::message::Message;
 use crate::plan::{CallNode, Node, Plan};
 use crate::value::{Key, MapValue, Val, equal};
 
@@ -30,6 +32,7 @@ type Evaluated<'a> = Result<Val<'a>, EvalError>;
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
+const MESSAGE_COST: u64 = 40;
 
 /// One evaluation.
 pub(crate) struct Evaluation<'a, 'w> {
@@ -56,6 +59,7 @@ impl<'a> Evaluation<'a, '_> {
             Node::Call(call) => self.call(call),
             Node::List { elements, optional } => self.list(elements, optional),
             Node::Map { entries, optional } => self.map(entries, optional),
+            Node::Message { name, fields, optional } => self.message(name, fields, optional),
             Node::Fold(fold) => self.fold(fold),
             Node::Bind { slot, body } => {
                 // A loop around may have left the value of its last turn.
@@ -189,6 +193,27 @@ impl<'a> Evaluation<'a, '_> {
         let map = self.entries(entries, optional);
         self.work.charge(MAP_COST)?;
         map.map(|map| Val::Map(MapValue::Owned(Arc::new(map))))
+    }
+
+    fn message(&mut self, name: &Name, fields: &'a [(Name, Node)], optional: &[bool]) -> Evaluated<'a> {
+        let fields = self.fields(fields, optional);
+        self.work.charge(MESSAGE_COST)?;
+        Message::new(name, fields?).map(|message| Val::Message(Arc::new(message)))
+    }
+
+    fn fields(
+        &mut self,
+        fields: &'a [(Name, Node)],
+        optional: &[bool],
+    ) -> Result<BTreeMap<Name, Val<'a>>, EvalError> {
+        let mut values = BTreeMap::new();
+        for ((name, value), optional) in fields.iter().zip(optional) {
+            match present(self.eval(value)?, *optional)? {
+                Some(value) => values.insert(Arc::clone(name), value),
+                None => values.remove(name),
+            };
+        }
+        Ok(values)
     }
 
     fn entries(

@@ -26,7 +26,8 @@ struct Visitor<'c> {
 impl Visitor<'_> {
     fn visit(&mut self, expr: &Expr) {
         match &expr.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct(_) => {}
+            Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Struct(message) => message.fields.iter().for_each(|field| self.visit(&field.value)),
             Kind::Select(select) => self.visit(&select.operand),
             Kind::Call(call) => self.visit_call(expr, call),
             Kind::List(elements) => {

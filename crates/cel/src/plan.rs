@@ -49,6 +49,12 @@ pub(crate) enum Node {
         entries: Vec<(Node, Node)>,
         optional: Vec<bool>,
     },
+    /// A message: its type, and its fields in order.
+    Message {
+        name: Name,
+        fields: Vec<(Name, Node)>,
+        optional: Vec<bool>,
+    },
     Fold(Box<Fold>),
     /// A value with a name: the slot is empty until the name is first read.
     Bind {

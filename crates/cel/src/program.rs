@@ -38,6 +38,8 @@ pub struct Env {
     variables: BTreeMap<String, Arc<Decl>>,
     /// The variable whose declaration sizes are estimated from.
     root: Option<Arc<Decl>>,
+    /// Whether there are the types that mutations are made of.
+    patch_types: bool,
 }
 
 /// Why an expression cannot be used.
@@ -55,7 +57,15 @@ pub enum CompileError {
 impl Env {
     /// An environment without variables.
     pub fn new(version: Version) -> Self {
-        Self { version, variables: BTreeMap::new(), root: None }
+        Self { version, variables: BTreeMap::new(), root: None, patch_types: false }
+    }
+
+    /// The same with what mutations are made of: the types `Object`, `Object.spec` and so on, and `JSONPatch`, with the
+    /// function `jsonpatch.escapeKey`.
+    #[must_use]
+    pub fn with_patch_types(mut self) -> Self {
+        self.patch_types = true;
+        self
     }
 
     /// The same with a variable more. The first one is the root that sizes are estimated from. A name with dots, like
@@ -74,8 +84,9 @@ impl Env {
         let parsed = parse::parse(source, features).map_err(CompileError::Issues)?;
         let types: BTreeMap<String, Type> =
             self.variables.iter().map(|(name, decl)| (name.clone(), decl.to_type())).collect();
-        let checked = check::check(source, &parsed.expr, parsed.ids, &types, self.version)
-            .map_err(CompileError::Issues)?;
+        let checked =
+            check::check(source, &parsed.expr, parsed.ids, &types, (self.version, self.patch_types))
+                .map_err(CompileError::Issues)?;
         literals::check(source, &parsed.expr, &checked, features.literal_checks)
             .map_err(CompileError::Issues)?;
         let plan = plan::plan(&parsed.expr, &checked)

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::authorizer::AuthorizerValue;
 use crate::library::{Cidr, Format, Quantity, Semver, Url};
+use crate::message::Message;
 use crate::types::Type;
 
 pub(crate) use json::from_json;
@@ -65,6 +66,8 @@ pub enum Val<'a> {
     Semver(Arc<Semver>),
     /// The authorizer, or a check being built with it.
     Authorizer(AuthorizerValue),
+    /// What a mutation is made of.
+    Message(Arc<Message<'a>>),
 }
 
 /// Text, borrowed from the object or made by the expression.
@@ -185,6 +188,7 @@ impl<'a> Val<'a> {
             Self::Format(_) => opaque("kubernetes.NamedFormat"),
             Self::Semver(_) => opaque("kubernetes.Semver"),
             Self::Authorizer(value) => opaque(value.type_name()),
+            Self::Message(message) => opaque(message.name()),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Bootstrap, ClusterAuthentication, Elsewhere, Error, IpRange, ServiceAccountsConfig,
-    bootstrap::{ClusterAuthenticationTrust, ServerAddresses},
+    bootstrap::{ClusterAuthenticationTrust, Dangling, ServerAddresses},
     namespaces::NamespaceController,
     service_accounts::{Namespaces, Tokens},
 };
@@ -66,6 +66,9 @@ impl Controllers {
         let trust = config.authentication.clone();
         let trust =
             trust.map(|own| ClusterAuthenticationTrust::new(registry.clone(), resources.clone(), own));
+        if let Some(dangling) = Dangling::new(registry.clone(), resources.clone()) {
+            tasks.spawn(dangling.run(cancel.clone()));
+        }
         let bootstrap = Bootstrap::new(registry, resources, config);
         let (done, essentials) = watch::channel(false);
         tasks.spawn(bootstrap.run(cancel.clone(), done));

@@ -23,6 +23,7 @@ mod error;
 mod lifecycle;
 mod namespaces;
 mod own;
+mod queue;
 mod service_accounts;
 mod services;
 

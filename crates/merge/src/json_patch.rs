@@ -33,6 +33,9 @@ pub enum JsonPatchError {
     /// An operation fails on this object. The client is not told which one.
     #[error("{0}")]
     DoesNotApply(String),
+    /// A `test` of this path finds something else.
+    #[error("testing value {0} failed")]
+    TestFailed(String),
 }
 
 impl JsonPatchError {
@@ -41,7 +44,7 @@ impl JsonPatchError {
         match self {
             Self::Malformed(_) => Answer::BadRequest,
             Self::TooManyOperations(_) => Answer::RequestEntityTooLarge,
-            Self::DoesNotApply(_) => Answer::Invalid,
+            Self::DoesNotApply(_) | Self::TestFailed(_) => Answer::Invalid,
         }
     }
 
@@ -117,11 +120,17 @@ impl Operation {
     }
 
     fn path(&self) -> Result<&str> {
-        self.path.as_deref().map_or_else(|| fails(format!("{} operation has no path", self.kind)), Ok)
+        self.path.as_deref().map_or_else(
+            || fails(format!("{} operation failed to decode path: missing value", self.kind)),
+            Ok,
+        )
     }
 
     fn from(&self) -> Result<&str> {
-        self.from.as_deref().map_or_else(|| fails(format!("{} operation has no from", self.kind)), Ok)
+        self.from.as_deref().map_or_else(
+            || fails(format!("{} operation failed to decode from: missing value", self.kind)),
+            Ok,
+        )
     }
 }
 
@@ -143,44 +152,37 @@ impl Work {
     fn perform(&mut self, operation: &Operation) -> Result<()> {
         match operation.kind.as_str() {
             "add" => self.add(operation.path()?, operation.value.clone()),
-            "remove" => self.take(operation.path()?).map(drop),
+            "remove" => self.remove(operation.path()?),
             "replace" => self.replace(operation.path()?, &operation.value),
             "move" => self.relocate(operation.from()?, operation.path()?),
             "copy" => self.copy(operation.from()?, operation.path()?),
             "test" => self.test(operation.path()?, &operation.value),
-            other => fails(format!("unexpected kind: {other}")),
+            other => fails(format!("Unexpected kind: {other}")),
         }
     }
 
     fn add(&mut self, path: &str, value: Value) -> Result<()> {
         let mut unlimited = usize::MAX;
         check_depth(path, &value, &mut unlimited)?;
-        self.insert(path, value)
+        let Some(place) = find(&mut self.object, path) else {
+            return fails(format!(
+                "add operation does not apply: doc is missing path: \"{path}\": missing value"
+            ));
+        };
+        place.insert(value).or_else(|why| fails(format!("error in add for path: '{path}': {why}")))
     }
 
-    fn insert(&mut self, path: &str, value: Value) -> Result<()> {
-        let (container, key) = find(&mut self.object, path)?;
-        match container {
-            Value::Object(fields) => {
-                fields.insert(key, value);
-            }
-            Value::Array(items) if key == "-" => items.push(value),
-            Value::Array(items) => {
-                let index = index(&key, items.len() + 1)?;
-                items.insert(index, value);
-            }
-            _ => return missing(path),
-        }
-        Ok(())
+    fn take(&mut self, path: &str) -> Result<Value, Misplaced> {
+        find(&mut self.object, path).ok_or(Misplaced::Nowhere)?.remove().map_err(Misplaced::Here)
     }
 
-    fn take(&mut self, path: &str) -> Result<Value> {
-        let (container, key) = find(&mut self.object, path)?;
-        match container {
-            Value::Object(fields) => fields.remove(&key).map_or_else(|| missing(path), Ok),
-            Value::Array(items) => Ok(items.remove(index(&key, items.len())?)),
-            _ => missing(path),
-        }
+    fn remove(&mut self, path: &str) -> Result<()> {
+        self.take(path).map(drop).or_else(|misplaced| match misplaced {
+            Misplaced::Nowhere => fails(format!(
+                "remove operation does not apply: doc is missing path: \"{path}\": missing value"
+            )),
+            Misplaced::Here(why) => fails(format!("error in remove for path: '{path}': {why}")),
+        })
     }
 
     fn replace(&mut self, path: &str, value: &Value) -> Result<()> {
@@ -193,100 +195,176 @@ impl Work {
             self.object = value.clone();
             return Ok(());
         }
-        let (container, key) = find(&mut self.object, path)?;
-        match container {
-            Value::Object(fields) => {
-                fields.insert(key, value.clone());
-            }
-            Value::Array(items) => {
-                let index = index(&key, items.len())?;
-                items[index] = value.clone();
-            }
-            _ => return missing(path),
+        let missing = |what: &str| {
+            fails(format!("replace operation does not apply: doc is missing {what}: {path}: missing value"))
+        };
+        match find(&mut self.object, path) {
+            None => missing("path"),
+            Some(place) => place.replace(value.clone()).or_else(|_| missing("key")),
         }
-        Ok(())
     }
 
     fn relocate(&mut self, from: &str, path: &str) -> Result<()> {
-        let value = self.take(from)?;
+        let value = self.take(from).or_else(|misplaced| match misplaced {
+            Misplaced::Nowhere => fails(format!(
+                "move operation does not apply: doc is missing from path: {from}: missing value"
+            )),
+            Misplaced::Here(why) => {
+                let key = from.rsplit('/').next().map(unescape).unwrap_or_default();
+                fails(format!("error in move for path: '{key}': {why}"))
+            }
+        })?;
         if segments(path) > segments(from) {
             let mut left = MAX_MOVED_VALUES - self.moved;
             check_depth(path, &value, &mut left)?;
             self.moved = MAX_MOVED_VALUES - left;
         }
-        self.insert(path, value)
+        let Some(place) = find(&mut self.object, path) else {
+            return fails(format!(
+                "move operation does not apply: doc is missing destination path: {path}: missing value"
+            ));
+        };
+        place.insert(value).or_else(|why| fails(format!("error in move for path: '{path}': {why}")))
     }
 
     fn copy(&mut self, from: &str, path: &str) -> Result<()> {
-        let value = self.get(from)?;
+        let Some(place) = find(&mut self.object, from) else {
+            return fails(format!(
+                "copy operation does not apply: doc is missing from path: {from}: missing value"
+            ));
+        };
+        let value =
+            place.member().or_else(|why| fails(format!("error in copy for from: '{from}': {why}")))?.cloned();
         self.copied += value.as_ref().map_or(Ok(0), encoded_len)?;
         if self.copied > MAX_COPY_BYTES {
             let copied = self.copied;
             return fails(format!("copies add {copied} bytes, exceeding the limit {MAX_COPY_BYTES}"));
         }
-        self.add(path, value.unwrap_or(Value::Null))
+        let value = value.unwrap_or(Value::Null);
+        let mut unlimited = usize::MAX;
+        check_depth(path, &value, &mut unlimited)?;
+        let Some(place) = find(&mut self.object, path) else {
+            return fails(format!(
+                "copy operation does not apply: doc is missing destination path: {path}: missing value"
+            ));
+        };
+        place.insert(value).or_else(|why| fails(format!("error while adding value during copy: {why}")))
     }
 
     fn test(&mut self, path: &str, expected: &Value) -> Result<()> {
         let equal = if path.is_empty() {
             self.object == *expected
         } else {
-            let (container, key) = find(&mut self.object, path)?;
-            member(container, &key)?.unwrap_or(&Value::Null) == expected
+            let Some(place) = find(&mut self.object, path) else {
+                return fails(format!(
+                    "test operation does not apply: is missing path: {path}: missing value"
+                ));
+            };
+            let found =
+                place.member().or_else(|why| fails(format!("error in test for path: '{path}': {why}")))?;
+            found.map_or(&Value::Null, |found| &*found) == expected
         };
-        if equal { Ok(()) } else { fails(format!("testing value {path} failed")) }
-    }
-
-    fn get(&mut self, path: &str) -> Result<Option<Value>> {
-        let (container, key) = find(&mut self.object, path)?;
-        Ok(member(container, &key)?.cloned())
+        if equal { Ok(()) } else { Err(JsonPatchError::TestFailed(path.to_owned())) }
     }
 }
 
-fn missing<T>(path: &str) -> Result<T> {
-    fails(format!("doc is missing path: {path}"))
+/// Why something cannot be taken from where it should be.
+enum Misplaced {
+    /// There is no such place.
+    Nowhere,
+    /// There is, and this is wrong with it.
+    Here(String),
 }
 
-/// The container a path ends in, and the last segment.
-fn find<'a>(object: &'a mut Value, path: &str) -> Result<(&'a mut Value, String)> {
-    let Some((_, path)) = path.split_once('/') else { return missing(path) };
+/// Where a path leads: what it ends in, and the last segment.
+struct Target<'a> {
+    container: &'a mut Value,
+    key: String,
+}
+
+/// `None` if there is no such place.
+fn find<'a>(object: &'a mut Value, path: &str) -> Option<Target<'a>> {
+    let (_, path) = path.split_once('/')?;
     let (parents, key) = path.rsplit_once('/').map_or((None, path), |(parents, key)| (Some(parents), key));
     let mut container = object;
     for segment in parents.into_iter().flat_map(|parents| parents.split('/')) {
         let segment = unescape(segment);
-        let next = match container {
-            Value::Object(fields) => fields.get_mut(&segment),
+        container = match container {
+            Value::Object(fields) => fields.get_mut(&segment)?,
             Value::Array(items) => {
-                let index = index(&segment, items.len())?;
-                items.get_mut(index)
+                let index = index(&segment, items.len()).ok()?;
+                items.get_mut(index)?
             }
-            _ => None,
-        };
-        container = match next {
-            Some(next) => next,
-            None => return missing(path),
+            _ => return None,
         };
     }
-    Ok((container, unescape(key)))
+    match container {
+        Value::Object(_) | Value::Array(_) => Some(Target { container, key: unescape(key) }),
+        _ => None,
+    }
 }
 
-fn member<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>> {
-    match container {
-        Value::Object(fields) => Ok(fields.get(key)),
-        Value::Array(items) => Ok(items.get(index(key, items.len())?)),
-        _ => missing(key),
+/// The errors are upstream's texts.
+impl<'a> Target<'a> {
+    fn member(self) -> Result<Option<&'a mut Value>, String> {
+        match self.container {
+            Value::Object(fields) => Ok(fields.get_mut(&self.key)),
+            Value::Array(items) => {
+                let index = index(&self.key, items.len())?;
+                Ok(items.get_mut(index))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn insert(self, value: Value) -> Result<(), String> {
+        match self.container {
+            Value::Object(fields) => drop(fields.insert(self.key, value)),
+            Value::Array(items) if self.key == "-" => items.push(value),
+            Value::Array(items) => {
+                let index = index(&self.key, items.len() + 1)?;
+                items.insert(index, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A member that an object does not have comes into being.
+    fn replace(self, value: Value) -> Result<(), String> {
+        match self.container {
+            Value::Object(fields) => drop(fields.insert(self.key, value)),
+            Value::Array(items) => {
+                let index = index(&self.key, items.len())?;
+                items[index] = value;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn remove(self) -> Result<Value, String> {
+        match self.container {
+            Value::Object(fields) => fields
+                .remove(&self.key)
+                .ok_or_else(|| format!("Unable to remove nonexistent key: {}: missing value", self.key)),
+            Value::Array(items) => Ok(items.remove(index(&self.key, items.len())?)),
+            _ => Ok(Value::Null),
+        }
     }
 }
 
 /// An index below `len`; negative ones count from the end.
-fn index(key: &str, len: usize) -> Result<usize> {
-    let Ok(index) = key.parse::<i64>() else { return fails(format!("not an array index: {key:?}")) };
+fn index(key: &str, len: usize) -> Result<usize, String> {
+    let Ok(index) = key.parse::<i64>() else {
+        return Err(format!("value was not a proper array index: '{key}'"));
+    };
     let place = if index < 0 {
         usize::try_from(index.unsigned_abs()).ok().and_then(|back| len.checked_sub(back))
     } else {
         usize::try_from(index).ok().filter(|index| *index < len)
     };
-    place.map_or_else(|| fails(format!("unable to access invalid index: {index}")), Ok)
+    place.ok_or_else(|| format!("Unable to access invalid index: {index}: invalid index referenced"))
 }
 
 fn unescape(segment: &str) -> String {

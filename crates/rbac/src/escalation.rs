@@ -38,8 +38,7 @@ impl EscalationCheck {
         let about = RequestInfo {
             verb: Cow::Borrowed("escalate"),
             resource: write.plural.to_owned(),
-            // A create has no name in its path.
-            name: if write.old.is_some() { write.name.to_owned() } else { String::new() },
+            name: if write.named { write.name.to_owned() } else { String::new() },
             ..write.about()
         };
         if self.allows(write, &about).await || write.is_housekeeping() {
@@ -120,6 +119,7 @@ impl Admission for EscalationCheck {
             plural: &resource.names.plural,
             namespace: attributes.namespace,
             name: attributes.name,
+            named: attributes.named,
             object,
             old: attributes.old,
         };
@@ -140,6 +140,8 @@ struct Write<'a> {
     plural: &'a str,
     namespace: &'a str,
     name: &'a str,
+    /// Only then the name counts in asking who may escalate.
+    named: bool,
     object: &'a Object,
     old: Option<&'a Object>,
 }

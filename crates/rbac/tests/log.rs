@@ -190,6 +190,14 @@ async fn nobody_gives_more_than_they_have() {
     let refused = server.patch(&alice, "roles", "default", "new", PatchType::Apply, &apply).await;
     assert_eq!(forbidden(refused), lacks("roles", "new", missing));
     assert!(server.get("roles", "default", "new").await.is_none(), "nothing is persisted");
+    // Who may escalate one role may apply it where there is none; the path of a create has no name to go by.
+    let one = json!([{"verbs": ["escalate"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "resourceNames": ["new"]}]);
+    server.create(&admin, "roles", "default", role("escalator", &one)).await.expect("created");
+    let bound = binding("e", "Role", "escalator", "alice");
+    server.create(&admin, "rolebindings", "default", bound).await.expect("created");
+    let refused = server.create(&alice, "roles", "default", role("new", &pods(&["delete"]))).await;
+    assert_eq!(forbidden(refused), lacks("roles", "new", missing));
+    server.patch(&alice, "roles", "default", "new", PatchType::Apply, &apply).await.expect("may escalate it");
     // Housekeeping of a stronger role is not granting; touching it otherwise is.
     let finalizers = json!({"metadata": {"finalizers": ["example.com/x"]}});
     server

@@ -33,6 +33,8 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// The name; empty for a create whose name is yet to be generated.
     pub name: &'a str,
+    /// Whether the path of the request has the name, as that of every request but a create has.
+    pub named: bool,
     /// What is about to happen.
     pub operation: Operation,
     /// The object as it is stored, in the version of the request.
@@ -109,7 +111,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    pub(crate) fn extend(&mut self, other: Self) {
+    /// Adds what another one adds.
+    pub fn extend(&mut self, other: Self) {
         self.compares.extend(other.compares);
         self.writes.extend(other.writes);
     }

@@ -52,4 +52,4 @@ pub use select::Selection;
 pub use storage::{ObjectName, Storage};
 pub use strategy::{DefaultDeletion, FieldPath, Part, Strategy};
 pub use watch::{Watch, WatchEnd, WatchEvent, WatchRequest};
-pub use write::{Body, DeleteOutcome, PatchRequest, UpdateRequest, Written};
+pub use write::{Body, ConfigurationError, DeleteOutcome, PatchRequest, UpdateRequest, Written};

@@ -63,7 +63,7 @@ async fn odd_requests_get_upstreams_answers() {
     let data = tempdir().expect("a directory");
     let server = Program::start_with(data.path(), &[ALONE]).await;
     server.ready(200).await;
-    all_are_answered(data.path(), &["bad-bodies", "bad-patches", "bad-requests", "verbs"]).await;
+    all_are_answered(data.path(), &["access", "bad-bodies", "bad-patches", "bad-requests", "verbs"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -489,3 +489,38 @@ async fn a_webhook_behind_a_service_is_called_where_it_is() {
     assert_eq!((status, &map["data"]), (201, &json!({"k": "v", "x": "y"})));
     assert_eq!(world.hook.asked()[0].line, "POST /patch?timeout=20s");
 }
+
+#[tokio::test]
+async fn what_webhooks_do_is_counted() {
+    let mut world = World::start().await;
+    for (path, policy, code) in
+        [("/deny", "Fail", 400), ("/denymsg", "Fail", 418), ("/500", "Fail", 500), ("/500", "Ignore", 201)]
+    {
+        world.configure(VALIDATING, "w", path, &json!({"failurePolicy": policy})).await;
+        assert_eq!(world.create_map("a").await.0, code);
+        world.forget(VALIDATING, "w").await;
+    }
+    let metrics = world.admin.get("/metrics").await.expect("metrics").body;
+    let hook = "name=\"hook.example.org\",operation=\"CREATE\"";
+    for counted in [
+        format!(
+            "webhook_rejection_count{{error_type=\"no_error\",{hook},rejection_code=\"400\",type=\"validating\"}} 1\n"
+        ),
+        format!(
+            "webhook_rejection_count{{error_type=\"no_error\",{hook},rejection_code=\"418\",type=\"validating\"}} 1\n"
+        ),
+        format!(
+            "webhook_rejection_count{{error_type=\"calling_webhook_error\",{hook},rejection_code=\"500\",type=\"validating\"}} 1\n"
+        ),
+        "webhook_fail_open_count{name=\"hook.example.org\",type=\"validating\"} 1\n".to_owned(),
+        format!("webhook_request_total{{code=\"500\",{hook},rejected=\"false\",type=\"validating\"}} 1\n"),
+        format!(
+            "webhook_admission_duration_seconds_count{{{hook},rejected=\"true\",type=\"validating\"}} 3\n"
+        ),
+    ] {
+        assert!(
+            metrics.contains(&format!("apiserver_admission_{counted}")),
+            "{counted} is missing in {metrics}"
+        );
+    }
+}

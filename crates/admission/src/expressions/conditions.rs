@@ -1,12 +1,13 @@
 //! `matchConditions`: expressions that all must hold for a webhook or a policy to be asked.
 
-use std::sync::OnceLock;
+use std::{sync::OnceLock, time::Instant};
 
 use concord_cel::{
     Type, Val,
     admission::{Optional, environment},
 };
 use concord_registry::Object;
+use concord_server::AdmissionStep;
 use serde_json::Value;
 
 use super::{Asking, Evaluator, Expression, MATCH_CONDITIONS_BUDGET, OUT_OF_BUDGET, Values, aggregate};
@@ -60,6 +61,23 @@ impl Conditions {
         let mut evaluator = Evaluator::new(&values, None, MATCH_CONDITIONS_BUDGET);
         decide(self.compiled(), &mut evaluator, self.fail_open)
     }
+}
+
+/// Decides, and counts what was decided: whose conditions they are, and whether that is a webhook or a policy.
+pub(crate) fn counted(
+    request: &Request<'_>,
+    (of, kind): (AdmissionStep<'_>, &str),
+    decide: impl FnOnce() -> Verdict,
+) -> Verdict {
+    let begun = Instant::now();
+    let verdict = decide();
+    let told = match &verdict {
+        Verdict::Matches => concord_server::Conditions::Met,
+        Verdict::Excluded => concord_server::Conditions::Excluding,
+        Verdict::Failed(_) => concord_server::Conditions::Failed,
+    };
+    request.metrics().conditions(of, kind, told, begun.elapsed());
+    verdict
 }
 
 /// Whether all conditions hold. One that does not excludes the request, whatever others say.

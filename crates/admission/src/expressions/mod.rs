@@ -10,7 +10,7 @@ use concord_cel::{
 use serde_json::Value;
 
 pub(crate) use asking::Asking;
-pub(crate) use conditions::{Conditions, Verdict, decide};
+pub(crate) use conditions::{Conditions, Verdict, counted, decide};
 pub(crate) use variables::Variables;
 
 use crate::request::Versioned;

@@ -1,32 +1,20 @@
 //! What a policy says about a request, with upstream's texts.
 
 use concord_cel::{Budget, Val};
-use serde_json::Value;
 
 use super::{
-    Policy,
-    compiled::{Annotation, Compiled, Validation},
+    ValidatingPolicy,
+    bound::Input,
+    compiled::{Annotation, Validation, Validations},
+    kind_of_error,
 };
 use crate::{
-    expressions::{
-        Asking, Evaluator, MATCH_CONDITIONS_BUDGET, OUT_OF_BUDGET, OutOfBudget, Values, Variables, Verdict,
-        decide,
-    },
-    request::{Request, Versioned},
+    expressions::{Asking, Evaluator, OUT_OF_BUDGET, OutOfBudget, Values, Variables, Verdict},
+    request::Request,
 };
 
 /// The longest text that an expression may make of a message, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
-
-/// What a policy is evaluated on.
-#[derive(Clone, Copy)]
-pub(super) struct Input<'a> {
-    pub(super) versioned: &'a Versioned,
-    /// The request without its objects.
-    pub(super) described: &'a Value,
-    pub(super) namespace: &'a Value,
-    pub(super) params: &'a Value,
-}
 
 /// What a policy says.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -45,28 +33,27 @@ pub(super) struct Denied {
     pub(super) message: String,
     /// Empty for the usual one.
     pub(super) reason: String,
+    /// What upstream's metrics call the error because of which it cannot be said.
+    pub(super) error: Option<&'static str>,
 }
 
 impl Denied {
     /// Something that cannot be said.
     pub(super) fn failed(message: String) -> Self {
-        Self { message, reason: String::new() }
+        let error = Some(kind_of_error(&message));
+        Self { message, reason: String::new(), error }
     }
 }
 
-impl Policy {
+impl ValidatingPolicy {
     pub(super) fn evaluate(&self, request: &Request<'_>, input: Input<'_>) -> Outcome {
         let compiled = self.compiled();
         let asking = Asking::new(request);
         let values = input.values(self.param_kind.is_some(), Some(&asking));
-        if !compiled.conditions.is_empty() {
-            let variables = Variables::new(&compiled.variables, &values);
-            let mut evaluator = Evaluator::new(&values, Some(&variables), MATCH_CONDITIONS_BUDGET);
-            match decide(&compiled.conditions, &mut evaluator, self.fail_open) {
-                Verdict::Matches => {}
-                Verdict::Excluded => return Outcome::default(),
-                Verdict::Failed(why) => return self.failed(why),
-            }
+        match compiled.common.decide(request, (&self.name, self.fail_open), &values) {
+            Verdict::Matches => {}
+            Verdict::Excluded => return Outcome::default(),
+            Verdict::Failed(why) => return self.failed(why),
         }
         let silent = input.values(self.param_kind.is_some(), None);
         match self.denied(compiled, &values, &silent) {
@@ -86,11 +73,11 @@ impl Policy {
 
     fn denied(
         &self,
-        compiled: &Compiled,
+        compiled: &Validations,
         values: &Values<'_>,
         silent: &Values<'_>,
     ) -> Result<Vec<(usize, Denied)>, OutOfBudget> {
-        let variables = Variables::new(&compiled.variables, values);
+        let variables = Variables::new(&compiled.common.variables, values);
         let mut evaluator = Evaluator::new(values, Some(&variables), Budget::PER_OBJECT);
         let mut denied = Vec::new();
         let mut broken: Vec<usize> = Vec::new();
@@ -111,11 +98,11 @@ impl Policy {
     fn explain(
         &self,
         broken: &[usize],
-        compiled: &Compiled,
+        compiled: &Validations,
         values: &Values<'_>,
         budget: u64,
     ) -> Vec<(usize, Denied)> {
-        let variables = Variables::new(&compiled.variables, values);
+        let variables = Variables::new(&compiled.common.variables, values);
         let mut evaluator = Evaluator::new(values, Some(&variables), budget);
         let mut told = Vec::new();
         for at in broken.iter().copied() {
@@ -125,7 +112,7 @@ impl Policy {
                 Ok(said) => {
                     let said = said.and_then(Result::ok).and_then(|said| said.as_str().and_then(printable));
                     let message = said.unwrap_or_else(|| default_message(validation));
-                    told.push((at, Denied { message, reason: validation.reason.clone() }));
+                    told.push((at, Denied { message, reason: validation.reason.clone(), error: None }));
                 }
                 Err(OutOfBudget) if self.fail_open => return Vec::new(),
                 Err(OutOfBudget) => {
@@ -137,8 +124,8 @@ impl Policy {
         told
     }
 
-    fn annotate(&self, compiled: &Compiled, values: &Values<'_>) -> Result<Outcome, OutOfBudget> {
-        let variables = Variables::new(&compiled.variables, values);
+    fn annotate(&self, compiled: &Validations, values: &Values<'_>) -> Result<Outcome, OutOfBudget> {
+        let variables = Variables::new(&compiled.common.variables, values);
         let mut evaluator = Evaluator::new(values, Some(&variables), Budget::PER_OBJECT);
         let mut outcome = Outcome::default();
         for Annotation { key, value } in &compiled.annotations {
@@ -168,17 +155,5 @@ fn default_message(validation: &Validation) -> String {
     match validation.message.is_empty() {
         true => format!("failed expression: {}", validation.expression.source.trim()),
         false => validation.message.clone(),
-    }
-}
-
-impl<'a> Input<'a> {
-    fn values(self, has_params: bool, asking: Option<&'a Asking<'a>>) -> Values<'a> {
-        Values {
-            asking,
-            versioned: self.versioned,
-            request: self.described,
-            namespace: self.namespace,
-            params: has_params.then_some(self.params),
-        }
     }
 }

@@ -1,7 +1,10 @@
-//! ValidatingAdmissionPolicies: expressions about requests that decide without asking anybody.
+//! Policies: expressions about requests that decide without asking anybody, or change objects.
 
+mod bound;
 mod compiled;
 mod evaluate;
+mod mutate;
+mod mutating;
 mod params;
 mod plugin;
 
@@ -10,7 +13,8 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use concord_meta::GroupVersionKind;
 use concord_registry::Object;
 
-use self::compiled::Compiled;
+use self::compiled::{Compile, Mutations, Validations};
+pub(crate) use mutating::{MutatingPolicies, Rounds};
 pub use plugin::ValidatingPolicies;
 
 use crate::{
@@ -18,9 +22,15 @@ use crate::{
     read::{member, text, texts},
 };
 
+/// A ValidatingAdmissionPolicy.
+pub(crate) type ValidatingPolicy = Policy<Validations>;
+
+/// A MutatingAdmissionPolicy.
+pub(crate) type MutatingPolicy = Policy<Mutations>;
+
 /// A policy with its bindings. One without bindings decides nothing.
 #[derive(Debug)]
-pub(crate) struct Policy {
+pub(crate) struct Policy<C> {
     name: String,
     fail_open: bool,
     /// `None` if the policy does not say what it is about.
@@ -28,7 +38,7 @@ pub(crate) struct Policy {
     param_kind: Option<GroupVersionKind>,
     spec: Object,
     /// Made when the policy is first needed.
-    compiled: OnceLock<Compiled>,
+    compiled: OnceLock<C>,
     bindings: Vec<Binding>,
 }
 
@@ -43,7 +53,10 @@ struct Binding {
 }
 
 /// All policies that have bindings, by name.
-pub(crate) fn read(policies: &BTreeMap<String, Object>, bindings: &BTreeMap<String, Object>) -> Vec<Policy> {
+pub(crate) fn read<C: Compile>(
+    policies: &BTreeMap<String, Object>,
+    bindings: &BTreeMap<String, Object>,
+) -> Vec<Policy<C>> {
     let mut bound: BTreeMap<&str, Vec<Binding>> = BTreeMap::new();
     for (name, binding) in bindings {
         let Some(spec) = member(binding, "spec") else { continue };
@@ -56,7 +69,7 @@ pub(crate) fn read(policies: &BTreeMap<String, Object>, bindings: &BTreeMap<Stri
     policies.collect()
 }
 
-impl Policy {
+impl<C: Compile> Policy<C> {
     fn read(name: &str, spec: &Object, bindings: Vec<Binding>) -> Self {
         let param_kind = member(spec, "paramKind");
         let param_kind = param_kind.and_then(|kind| {
@@ -73,8 +86,17 @@ impl Policy {
         }
     }
 
-    fn compiled(&self) -> &Compiled {
-        self.compiled.get_or_init(|| Compiled::new(&self.spec))
+    fn compiled(&self) -> &C {
+        self.compiled.get_or_init(|| C::compile(&self.spec))
+    }
+}
+
+/// What upstream's metrics call what an evaluation failed at.
+fn kind_of_error(why: &str) -> &'static str {
+    match why {
+        why if why.starts_with("compilation") => "compile_error",
+        why if why.starts_with("validation failed due to running out of cost budget") => "out_of_budget",
+        _ => "invalid_error",
     }
 }
 
@@ -114,7 +136,7 @@ mod tests {
             ("b", json!({"policyName": "bound", "paramRef": {"name": "x"}, "matchResources": {}})),
             ("c", json!({"policyName": "gone"})),
         ]);
-        let read = read(&policies, &bindings);
+        let read: Vec<ValidatingPolicy> = read(&policies, &bindings);
         let [policy] = read.as_slice() else { panic!("{read:?}") };
         assert_eq!(policy.name, "bound");
         assert!(policy.fail_open && policy.criteria.is_none());
@@ -133,9 +155,13 @@ mod tests {
             "validations": [{"expression": "variables.b == 2"}, {"expression": "variables.b", "messageExpression": "1"}],
             "auditAnnotations": [{"key": "k", "valueExpression": "null"}],
         });
-        let compiled = Compiled::new(spec.as_object().expect("an object"));
-        let errors: Vec<Option<String>> =
-            compiled.variables.iter().map(|(_, variable)| variable.program.as_ref().err().cloned()).collect();
+        let compiled = Validations::compile(spec.as_object().expect("an object"));
+        let errors: Vec<Option<String>> = compiled
+            .common
+            .variables
+            .iter()
+            .map(|(_, variable)| variable.program.as_ref().err().cloned())
+            .collect();
         let undefined =
             "compilation failed: ERROR: <input>:1:10: undefined field 'd'\n | variables.d\n | .........^";
         assert_eq!(errors, [None, None, Some(undefined.to_owned())]);

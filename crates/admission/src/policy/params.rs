@@ -13,7 +13,7 @@ use crate::{
     request::Request,
 };
 
-impl Policy {
+impl<C> Policy<C> {
     /// The resource of the parameters, if the policy has any.
     ///
     /// # Errors

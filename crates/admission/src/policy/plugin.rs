@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use concord_meta::{Reason, Status, StatusCause};
@@ -6,23 +9,14 @@ use concord_registry::{Admission, Attributes, Object};
 use serde_json::{Value, json};
 
 use super::{
-    Binding, Policy,
-    evaluate::{Denied, Input, Outcome},
+    Binding, ValidatingPolicy,
+    bound::Input,
+    evaluate::{Denied, Outcome},
 };
 use crate::{
     request::{Matched, Request},
     shared::Shared,
 };
-
-/// Reviews, which policies are never asked about: one that refused them would lock everybody out.
-const EXCLUDED: [(&str, &str); 6] = [
-    ("authentication.k8s.io", "selfsubjectreviews"),
-    ("authentication.k8s.io", "tokenreviews"),
-    ("authorization.k8s.io", "localsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authorization.k8s.io", "subjectaccessreviews"),
-];
 
 /// Upstream's key for what would have been refused.
 const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
@@ -35,7 +29,7 @@ pub struct ValidatingPolicies(pub(crate) Arc<Shared>);
 
 /// A refusal, and whose it is.
 struct Refusal<'a> {
-    policy: &'a Policy,
+    policy: &'a ValidatingPolicy,
     binding: Option<&'a Binding>,
     denied: Denied,
 }
@@ -51,11 +45,7 @@ impl Admission for ValidatingPolicies {
         if configured.policies.is_empty() {
             return Ok(());
         }
-        let Some(request) = Request::new(&self.0, attributes) else { return Ok(()) };
-        let group_resource = request.group_resource();
-        if EXCLUDED.contains(&(group_resource.group.as_str(), group_resource.resource.as_str())) {
-            return Ok(());
-        }
+        let Some(request) = Request::to_policies(&self.0, attributes) else { return Ok(()) };
         let mut refusals = Vec::new();
         for policy in &configured.policies {
             policy.decide(&request, object, &mut refusals).await?;
@@ -67,7 +57,7 @@ impl Admission for ValidatingPolicies {
     }
 }
 
-impl Policy {
+impl ValidatingPolicy {
     /// Adds what the policy refuses.
     ///
     /// # Errors
@@ -79,32 +69,16 @@ impl Policy {
         object: Option<&Object>,
         refusals: &mut Vec<Refusal<'a>>,
     ) -> Result<(), Status> {
-        let matched = match &self.criteria {
-            Some(criteria) => criteria.matches(request, object).await.map_err(|status| status.message),
-            None => Err("policy contained no match constraints, a required field".to_owned()),
-        };
-        let matched = match matched {
-            Ok(Some(matched)) => matched,
+        let (matched, bound) = match self.bound_to(request, object).await {
+            Ok(Some(bound)) => bound,
             Ok(None) => return Ok(()),
             Err(why) => {
                 refusals.extend(self.misconfigured(None, &why));
                 return Ok(());
             }
         };
-        let resource = match self.param_resource(request) {
-            Ok(resource) => resource,
-            Err(why) => {
-                refusals.extend(self.misconfigured(None, &why));
-                return Ok(());
-            }
-        };
         let mut notes = Notes::default();
-        for binding in &self.bindings {
-            let params = match binding.applies(request, object).await {
-                Ok(false) => continue,
-                Ok(true) => binding.params(request, resource.as_deref()),
-                Err(why) => Err(why),
-            };
+        for (binding, params) in bound {
             match params {
                 Ok(params) => {
                     self.bound(request, object, (binding, &matched, &params), &mut notes, refusals).await?;
@@ -139,16 +113,12 @@ impl Policy {
             }
         };
         let described = Value::Object(request.describe(matched));
-        // A Namespace is in none.
-        let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
-        let namespace = match request.namespace.is_empty() || is_namespace {
-            true => Value::Null,
-            false => Value::Object(request.shared.namespace(request.namespace).await?),
-        };
+        let namespace = request.namespace_object().await?;
         for params in params {
             let input = Input { versioned: &versioned, described: &described, namespace: &namespace, params };
+            let begun = Instant::now();
             let outcome = self.evaluate(request, input);
-            self.act(request, binding, outcome, notes, refusals);
+            self.act((request, begun.elapsed()), binding, outcome, notes, refusals);
         }
         Ok(())
     }
@@ -156,32 +126,41 @@ impl Policy {
     /// Does what the binding says about what does not hold.
     fn act<'a>(
         &'a self,
-        request: &Request<'_>,
+        (request, time): (&Request<'_>, Duration),
         binding: &'a Binding,
         outcome: Outcome,
         notes: &mut Notes,
         refusals: &mut Vec<Refusal<'a>>,
     ) {
         let context = request.attributes.context;
+        let count = |denied: &Denied, action: &str| {
+            let told = [denied.error.unwrap_or("no_error"), action];
+            request.metrics().validation(&self.name, &binding.name, told, time);
+        };
         for (at, denied) in outcome.denied {
             for action in &binding.actions {
                 match action.as_str() {
                     "Deny" => {
+                        count(&denied, "deny");
                         refusals.push(Refusal {
                             policy: self,
                             binding: Some(binding),
                             denied: denied.clone(),
                         });
                     }
-                    "Warn" => context.warn(&format!(
-                        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
-                        self.name, binding.name, denied.message
-                    )),
+                    "Warn" => {
+                        count(&denied, "warn");
+                        context.warn(&format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+                            self.name, binding.name, denied.message
+                        ));
+                    }
                     "Audit" => {
                         let failure = json!([{
                             "message": denied.message, "policy": self.name, "binding": binding.name,
                             "expressionIndex": at, "validationActions": binding.actions,
                         }]);
+                        count(&denied, "audit");
                         context.annotate(FAILURE, failure.to_string());
                     }
                     _ => {}
@@ -189,7 +168,9 @@ impl Policy {
             }
         }
         for why in outcome.failed_annotations {
-            refusals.push(Refusal { policy: self, binding: Some(binding), denied: Denied::failed(why) });
+            let denied = Denied::failed(why);
+            count(&denied, "deny");
+            refusals.push(Refusal { policy: self, binding: Some(binding), denied });
         }
         outcome.annotations.into_iter().for_each(|(key, value)| notes.add(key, value));
     }
@@ -199,18 +180,6 @@ impl Policy {
         let what = if binding.is_some() { "binding" } else { "policy" };
         let denied = Denied::failed(format!("failed to configure {what}: {why}"));
         (!self.fail_open).then_some(Refusal { policy: self, binding, denied })
-    }
-}
-
-impl Binding {
-    async fn applies(&self, request: &Request<'_>, object: Option<&Object>) -> Result<bool, String> {
-        match &self.criteria {
-            None => Ok(true),
-            Some(criteria) => {
-                let matched = criteria.matches(request, object).await;
-                matched.map(|matched| matched.is_some()).map_err(|status| status.message)
-            }
-        }
     }
 }
 

@@ -13,12 +13,12 @@ use concord_registry::Object;
 use concord_webhook::{ClientConfig, InvalidConfig};
 use serde_json::Value;
 
-pub use mutating::MutatingWebhooks;
+pub(crate) use mutating::{MutatingWebhooks, Rounds};
 pub use validating::ValidatingWebhooks;
 
 use crate::{
     criteria::Criteria,
-    expressions::{Conditions, Verdict},
+    expressions::{Conditions, Verdict, counted},
     read::{member, objects, text, texts},
     request::{Matched, Request, Versioned},
 };
@@ -87,12 +87,14 @@ impl Webhook {
         &self,
         request: &Request<'_>,
         object: Option<&Object>,
+        step: &'static str,
     ) -> Result<Option<Question>, Status> {
         let Some(matched) = self.criteria.matches(request, object).await? else { return Ok(None) };
         let versioned = request.versioned(object, &matched.kind)?;
         let described = Value::Object(request.describe(&matched));
         if !self.conditions.is_empty() {
-            match self.conditions.decide(request, &described, &versioned) {
+            let of = (request.step(&self.name, step), "webhook");
+            match counted(request, of, || self.conditions.decide(request, &described, &versioned)) {
                 Verdict::Matches => {}
                 Verdict::Excluded => return Ok(None),
                 Verdict::Failed(why) => {

@@ -1,12 +1,11 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use concord_meta::Status;
 use concord_registry::{Admission, Attributes, Object};
 use futures_util::future::join_all;
-use tracing::warn;
 
-use super::{Question, Webhook, call::Failure};
+use super::{Question, Webhook};
 use crate::{request::Request, shared::Shared};
 
 /// Upstream's key for a webhook that failed and was passed over.
@@ -26,17 +25,17 @@ impl Admission for ValidatingWebhooks {
         if configured.validating.is_empty() {
             return Ok(());
         }
-        let Some(request) = Request::new(&self.0, attributes) else { return Ok(()) };
+        let Some(request) = Request::to_webhooks(&self.0, attributes) else { return Ok(()) };
         let mut concerned: Vec<(&Webhook, Question)> = Vec::new();
         for webhook in &configured.validating {
-            if let Some(question) = webhook.question(&request, object).await? {
+            if let Some(question) = webhook.question(&request, object, "validate").await? {
                 concerned.push((webhook, question));
             }
         }
         let calls = concerned
             .iter()
             .enumerate()
-            .map(|(at, (webhook, question))| self.call(attributes, webhook, question, at));
+            .map(|(at, (webhook, question))| self.call(&request, webhook, question, at));
         // All of them are heard, also after one refused: each has its say in warnings and annotations. Of several
         // refusals the first is told.
         join_all(calls).await.into_iter().collect()
@@ -46,20 +45,18 @@ impl Admission for ValidatingWebhooks {
 impl ValidatingWebhooks {
     async fn call(
         &self,
-        attributes: &Attributes<'_>,
+        request: &Request<'_>,
         webhook: &Webhook,
         question: &Question,
         at: usize,
     ) -> Result<(), Status> {
-        match webhook.ask(&self.0, attributes.context, question, false).await {
-            Ok(_) => Ok(()),
-            Err(Failure::Refused(status)) => Err(status),
-            Err(Failure::Calling(why)) if webhook.fail_open => {
-                warn!(webhook = webhook.name, "passed over: {why}");
-                attributes.context.annotate(format!("{FAILED_OPEN}/round_0_index_{at}"), &webhook.name);
-                Ok(())
-            }
-            Err(Failure::Calling(why)) => Err(Status::internal_error(why)),
+        let context = request.attributes.context;
+        let begun = Instant::now();
+        let outcome = webhook.ask(&self.0, context, question, false).await;
+        let heard = webhook.observe(request, "validating", outcome, begun.elapsed())?;
+        if heard.is_none() {
+            context.annotate(format!("{FAILED_OPEN}/round_0_index_{at}"), &webhook.name);
         }
+        Ok(())
     }
 }

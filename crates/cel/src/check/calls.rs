@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Checker, Function, Reference};
 use crate::ast::{Call, Expr, Kind, Literal};
 use crate::functions::{self, Overload};
+use crate::message;
 use crate::types::{Signature, Type};
 
 impl Checker<'_> {
@@ -41,7 +42,8 @@ impl Checker<'_> {
     }
 
     fn is_declared(&self, name: &str) -> bool {
-        functions::overloads(name, self.version).next().is_some()
+        let is_known = self.patch_types || !name.starts_with(message::LIBRARY);
+        is_known && functions::overloads(name, self.version).next().is_some()
     }
 
     fn check_optional_select(&mut self, expr: &Expr, call: &Call) -> Type {

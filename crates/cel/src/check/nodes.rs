@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::unify::most_general;
 use super::{Checker, Reference};
-use crate::ast::{Comprehension, Element, Entry, Expr, Name, Select};
+use crate::ast::{Comprehension, Element, Entry, Expr, Name, Select, Struct};
+use crate::message;
 use crate::types::Type;
 
 /// The types that are values of their own name.
@@ -37,7 +38,8 @@ impl Checker<'_> {
         if let Some(found) = variable {
             return Some((found.clone(), Reference::Variable(Arc::from(name))));
         }
-        let named = named_type(name)?;
+        let message = || message::named(name).filter(|_| self.patch_types);
+        let named = named_type(name).or_else(message)?;
         Some((Type::Type(Some(Arc::new(named.clone()))), Reference::TypeName(named)))
     }
 
@@ -84,6 +86,9 @@ impl Checker<'_> {
                 Type::Dyn
             }
             Type::Dyn | Type::Error => Type::Dyn,
+            Type::Opaque(name, _) if message::is_message(name) => {
+                message::field_type(name, field).unwrap_or(Type::Error)
+            }
             // The types of Kubernetes are messages of which upstream's checker knows only the name.
             Type::Opaque(name, _) if name.starts_with("kubernetes.") => {
                 let message = format!("unexpected failed resolution of '{name}'");
@@ -187,6 +192,27 @@ impl Checker<'_> {
                 (Type::Error, Type::Error)
             }
         }
+    }
+
+    /// The type of a message literal, whose fields have to be of their types.
+    pub(super) fn check_message(&mut self, expr: &Expr, message: &Struct) -> Type {
+        let Some(found) = message::named(&message.name).filter(|_| self.patch_types) else {
+            self.undeclared(expr, &message.name);
+            return Type::Error;
+        };
+        for field in &message.fields {
+            let given = self.element_type(&field.value, field.optional);
+            let expected = message::field_type(&message.name, &field.name);
+            if !expected.as_ref().is_some_and(|expected| self.assignable(expected, &given)) {
+                let expected = expected.map(|expected| expected.to_string()).unwrap_or_default();
+                let text = format!(
+                    "expected type of field '{}' is '{expected}' but provided type is '{given}'",
+                    field.name
+                );
+                self.issues.report(field.colon, text);
+            }
+        }
+        found
     }
 
     fn assert_type(&mut self, expr: &Expr, expected: &Type) {

@@ -230,7 +230,7 @@ impl<'e> Coster<'e> {
                 CallEstimate::of(CostEstimate::fixed(10).plus(first?.cost(STRING)).plus(requirements))
             }
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => self.whole_list(called.target?),
-            "url" => CallEstimate::sized(first?.cost(STRING), first?),
+            "url" | "jsonpatch.escapeKey" => CallEstimate::sized(first?.cost(STRING), first?),
             "lowerAscii" | "upperAscii" | "substring" | "trim" => {
                 CallEstimate::sized(target?.cost(STRING), target?)
             }

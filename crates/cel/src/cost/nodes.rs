@@ -28,7 +28,10 @@ impl<'e> Coster<'e> {
             Kind::Call(call) => self.call(expr, call),
             Kind::List(elements) => self.list(expr, elements),
             Kind::Map(entries) => self.map(expr, entries),
-            Kind::Struct(_) => CostEstimate::fixed(STRUCT),
+            Kind::Struct(message) => {
+                let values = message.fields.iter().map(|field| self.cost(&field.value));
+                values.fold(CostEstimate::fixed(STRUCT), CostEstimate::plus)
+            }
             Kind::Comprehension(fold) if fold.is_bind() => self.bind(expr, fold),
             Kind::Comprehension(fold) => self.fold(expr, fold),
         }

@@ -120,6 +120,7 @@ impl<'a> Found<'a> {
 fn field<'a>(value: &Val<'a>, name: &str) -> Result<Found<'a>, EvalError> {
     match value {
         Val::Map(map) => Found::of(map.field(name), || format!("no such key: {name}")),
+        Val::Message(message) => Found::of(message.field(name).map(Ok), || format!("no such key: {name}")),
         Val::Optional(Some(inner)) => field(inner, name),
         Val::List(_) => Err(EvalError::new("unsupported index type 'string' in list")),
         _ => Found::of(None, || format!("no such key: {name}")),

@@ -59,14 +59,25 @@ impl CallCost {
             "check" => return Self::Fixed(CHECK),
             "fieldSelector" | "labelSelector" => return Self::Selector,
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => return Self::Deep,
-            "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" => return Self::Traversal(1),
+            "url"
+            | "lowerAscii"
+            | "upperAscii"
+            | "substring"
+            | "trim"
+            | "jsonpatch.escapeKey"
+            | "cidr"
+            | "isIP"
+            | "isCIDR"
+            | "quantity"
+            | "isQuantity"
+            | "semver"
+            | "isSemver" => {
+                return Self::Traversal(1);
+            }
             "replace" | "split" | "ip.isCanonical" => return Self::Traversal(2),
             "join" => return Self::Result,
             "find" | "findAll" => return Self::Regex,
-            "ip" if overload == "cidr_ip" => return Self::Fixed(1),
-            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
-                return Self::Traversal(1);
-            }
+            "ip" => return if overload == "cidr_ip" { Self::Fixed(1) } else { Self::Traversal(1) },
             "containsIP" => return Self::ContainsIp { parse: overload == "cidr_contains_ip_string" },
             "containsCIDR" => return Self::ContainsCidr { parse: overload == "cidr_contains_cidr_string" },
             "validate" => return Self::Format,

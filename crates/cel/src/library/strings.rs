@@ -15,6 +15,7 @@ pub(super) fn find(name: &str) -> Option<Run> {
         "charAt" => char_at,
         "indexOf" => index_of,
         "lastIndexOf" => last_index_of,
+        "jsonpatch.escapeKey" => |args, _| change(args, |key| key.replace('~', "~0").replace('/', "~1")),
         "lowerAscii" => |args, _| change(args, |text| text.to_ascii_lowercase()),
         "upperAscii" => |args, _| change(args, |text| text.to_ascii_uppercase()),
         "trim" => |args, _| change(args, |text| text.trim().to_owned()),

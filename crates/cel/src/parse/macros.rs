@@ -285,7 +285,10 @@ impl Parser<'_> {
         expr.id = self.ids;
         self.ids += 1;
         match &mut expr.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct(_) => {}
+            Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Struct(message) => {
+                message.fields.iter_mut().for_each(|field| self.renumber(&mut field.value));
+            }
             Kind::Select(select) => self.renumber(&mut select.operand),
             Kind::Call(call) => {
                 call.target.iter_mut().chain(&mut call.args).for_each(|arg| self.renumber(arg));

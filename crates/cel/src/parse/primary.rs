@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::lex::{Token, TokenKind};
 use super::{EXPECTED_START, Parse, Parser, Stop, macros};
-use crate::ast::{Call, Element, Entry, Expr, Kind, Literal, Name, Select, Struct};
+use crate::ast::{Call, Element, Entry, Expr, Field, Kind, Literal, Name, Select, Struct};
 
 /// Words that cannot be variables.
 const RESERVED: &[&str] = &[
@@ -199,20 +199,22 @@ impl<'s> Parser<'s> {
             name.push_str(self.advance().text);
         }
         let at = self.expect("{")?;
+        let mut fields = Vec::new();
         while self.take("}").is_none() {
-            self.optional_mark(at, "?")?;
-            if self.advance().kind != TokenKind::Ident {
+            let optional = self.optional_mark(at, "?")?;
+            let field = self.advance();
+            if field.kind != TokenKind::Ident {
                 self.next -= 1;
                 return Err(self.unexpected("mismatched", "{'}', IDENTIFIER}"));
             }
-            self.expect(":")?;
-            self.expr()?;
+            let colon = self.expect(":")?;
+            fields.push(Field { name: Arc::from(field.text), colon, value: self.expr()?, optional });
             if self.take(",").is_none() {
                 self.expect("}")?;
                 break;
             }
         }
-        Ok(self.node(at, Kind::Struct(Box::new(Struct { name: Arc::from(name) }))))
+        Ok(self.node(at, Kind::Struct(Box::new(Struct { name: Arc::from(name), fields }))))
     }
 
     fn list(&mut self, at: u32) -> Parse<Expr> {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Attribute, Base, CallNode, Node, Plan, Qualifier, QualifierKind, text};
-use crate::ast::{Call, Element, Entry, Expr, Kind, Literal, Name, Select};
+use crate::ast::{Call, Element, Entry, Expr, Field, Kind, Literal, Name, Select, Struct};
 use crate::check::{Checked, Function, Reference};
 use crate::error::EvalError;
 use crate::eval::{CallCost, Context, Work, describe};
 use crate::library;
+use crate::message;
+use crate::types::Type;
 use crate::value::{Key, MapValue, Val};
 
 /// Why a checked expression cannot be evaluated.
@@ -50,6 +52,10 @@ pub(super) struct Planner<'c> {
 impl Planner<'_> {
     pub(super) fn node(&mut self, expr: &Expr) -> Planned<Node> {
         match self.checked.reference(expr) {
+            // The types of messages have no value of their own.
+            Some(Reference::TypeName(Type::Opaque(name, _))) if message::is_message(name) => {
+                return Err(PlanError(format!("reference to undefined type: {name}")));
+            }
             Some(Reference::TypeName(named)) => return Ok(Node::Const(Val::Type(named.clone()))),
             Some(Reference::Variable(name)) => return Ok(self.variable(&Arc::clone(name))),
             _ => {}
@@ -62,7 +68,7 @@ impl Planner<'_> {
             Kind::Map(entries) => self.map(entries),
             Kind::Comprehension(fold) => self.fold(fold),
             Kind::Ident(name) => Err(PlanError(format!("undeclared reference to '{name}'"))),
-            Kind::Struct(message) => Err(PlanError(format!("unknown type: {}", message.name))),
+            Kind::Struct(message) => self.message(message),
         }
     }
 
@@ -187,6 +193,13 @@ impl Planner<'_> {
             Some(values) if !optional.contains(&true) => Ok(Node::Const(Val::list(values))),
             _ => Ok(Node::List { elements, optional }),
         }
+    }
+
+    fn message(&mut self, message: &Struct) -> Planned<Node> {
+        let field = |field: &Field| Ok((Arc::clone(&field.name), self.node(&field.value)?));
+        let fields = message.fields.iter().map(field).collect::<Planned<_>>()?;
+        let optional = message.fields.iter().map(|field| field.optional).collect();
+        Ok(Node::Message { name: Arc::clone(&message.name), fields, optional })
     }
 
     fn map(&mut self, entries: &[Entry]) -> Planned<Node> {

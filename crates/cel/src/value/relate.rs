@@ -31,6 +31,7 @@ pub(crate) fn equal<'a>(a: &Val<'a>, b: &Val<'a>, work: &mut Work) -> Result<boo
         (Val::Format(a), Val::Format(b)) => a.name == b.name,
         (Val::Semver(a), Val::Semver(b)) => a.compare(b) == Ordering::Equal,
         (Val::Authorizer(a), Val::Authorizer(b)) => a.same(b),
+        (Val::Message(a), Val::Message(b)) => return a.equals(b, work),
         _ => compare_numbers(a, b) == Some(Some(Ordering::Equal)),
     })
 }

@@ -4,15 +4,14 @@ use concord_registry::{Object, metadata, metadata_mut};
 use serde_json::{Value, json};
 
 use super::writer::Wanted;
-use crate::own::now;
 
 const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
 /// The annotation by which a user takes over an object, or gives it back.
 const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
-/// The objects of these names are never the user's.
-const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
+/// The objects of these names are never the user's, and always in force.
+pub(super) const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 fn wanted(plural: &'static str, name: &str, spec: &Value) -> Wanted {
     Wanted {
@@ -174,16 +173,6 @@ fn boolean(text: &str) -> Option<bool> {
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
         _ => None,
     }
-}
-
-/// The status of a FlowSchema whose priority level exists.
-pub(super) fn not_dangling(schema: &Object) -> Value {
-    let level = schema.get("spec").and_then(|spec| spec["priorityLevelConfiguration"]["name"].as_str());
-    let level = concord_meta::go::quote(level.unwrap_or_default());
-    json!({"conditions": [{
-        "type": "Dangling", "status": "False", "reason": "Found", "lastTransitionTime": now().to_string(),
-        "message": format!("This FlowSchema references the PriorityLevelConfiguration object named {level} and it exists"),
-    }]})
 }
 
 #[cfg(test)]

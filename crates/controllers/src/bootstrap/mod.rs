@@ -1,6 +1,7 @@
 //! The objects that every cluster has.
 
 mod authentication;
+mod dangling;
 mod endpoints;
 mod flowcontrol;
 mod objects;
@@ -17,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::authentication::ClusterAuthentication;
 use self::writer::{Found, Wanted, Writer};
-pub(crate) use self::{authentication::ClusterAuthenticationTrust, endpoints::ServerAddresses};
+pub(crate) use self::{
+    authentication::ClusterAuthenticationTrust, dangling::Dangling, endpoints::ServerAddresses,
+};
 use crate::{Config, backoff::Backoff, own::now};
 
 /// How often the objects are looked after, as upstream does.
@@ -103,7 +106,7 @@ impl Bootstrap {
         let levels = flowcontrol::priority_levels();
         let levels = join_all(levels.iter().map(|wanted| self.keep_spec(wanted)));
         let schemas = flowcontrol::flow_schemas();
-        let schemas = join_all(schemas.iter().map(|wanted| self.keep_flow_schema(wanted)));
+        let schemas = join_all(schemas.iter().map(|wanted| self.keep_spec(wanted)));
         let (kept, levels, schemas, cidr, service) = futures_util::join!(
             kept,
             levels,
@@ -111,7 +114,6 @@ impl Bootstrap {
             self.keep_cidr(objects::service_cidr(range)),
             self.keep_service(objects::service(range, *secure_port), starting),
         );
-        let levels = levels.into_iter().map(|level| level.map(drop));
         kept.into_iter().chain(levels).chain(schemas).chain([cidr, service]).collect()
     }
 
@@ -155,25 +157,15 @@ impl Bootstrap {
     }
 
     /// Keeps the spec of a flow control object as it is meant to be, unless a user took that over.
-    async fn keep_spec(&self, wanted: &Wanted) -> Result<Option<Found>, Status> {
-        let Some(found) = self.writer.ensure(wanted).await? else { return Ok(None) };
+    async fn keep_spec(&self, wanted: &Wanted) -> Result<(), Status> {
+        let Some(found) = self.writer.ensure(wanted).await? else { return Ok(()) };
         let current = found.current.as_ref();
         if let Some(revised) =
             current.and_then(|current| flowcontrol::revised(&wanted.name, current, &found.wanted))
         {
             self.writer.replace(wanted, &found.resource, revised).await?;
         }
-        Ok(Some(found))
-    }
-
-    async fn keep_flow_schema(&self, wanted: &Wanted) -> Result<(), Status> {
-        let Some(found) = self.keep_spec(wanted).await? else { return Ok(()) };
-        if found.current.as_ref().is_some_and(|schema| condition(schema, "Dangling").is_some()) {
-            return Ok(());
-        }
-        let status = flowcontrol::not_dangling(&found.wanted);
-        let manager = "api-priority-and-fairness-config-consumer-v1";
-        self.writer.apply_status(&found.resource, &wanted.name, manager, &status).await
+        Ok(())
     }
 }
 

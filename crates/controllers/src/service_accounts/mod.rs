@@ -4,7 +4,6 @@
 //! serviceaccount-token. What is done is written under the name of its field manager.
 
 mod namespaces;
-mod queue;
 mod tokens;
 
 use std::{

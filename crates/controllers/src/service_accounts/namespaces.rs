@@ -9,14 +9,12 @@ use concord_store::KeyRange;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Common, ServiceAccountsConfig,
-    queue::{self, Sync},
-};
+use super::{Common, ServiceAccountsConfig};
 use crate::{
     Error,
     lifecycle::{namespace_storage, terminating},
     own::required,
+    queue::{self, Sync},
 };
 
 /// The account of pods that name none.

@@ -17,13 +17,11 @@ use memchr::memmem::Finder;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Common, MANAGER, ServiceAccountsConfig,
-    queue::{self, Sync},
-};
+use super::{Common, MANAGER, ServiceAccountsConfig};
 use crate::{
     Error,
     own::{consistent, context, required},
+    queue::{self, Sync},
 };
 
 /// The type of Secrets that hold a token.
@@ -43,7 +41,7 @@ const SECRETS: usize = 0;
 
 /// What there is to look at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Work {
+pub(crate) enum Work {
     /// A Secret that holds a token, or should.
     Secret { namespace: String, name: String },
     /// A Secret that is gone: its account may still name it.

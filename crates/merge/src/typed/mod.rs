@@ -1,5 +1,6 @@
 //! Values seen through a schema: checking, merging, comparing and cutting them.
 
+mod atomics;
 mod compare;
 mod errors;
 mod items;
@@ -11,6 +12,7 @@ mod validate;
 
 use serde_json::{Map, Value};
 
+pub use atomics::atomics;
 pub use compare::{Comparison, compare};
 pub use errors::ValidationErrors;
 pub use merge::merge;

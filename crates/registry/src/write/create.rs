@@ -74,6 +74,7 @@ impl Registry {
             subresource: "",
             namespace,
             name: &name,
+            named: false,
             operation: Operation::Create,
             old: None,
         };

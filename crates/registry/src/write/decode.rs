@@ -45,30 +45,35 @@ impl Resource {
     }
 
     /// Gives an object that admission changed the form of this version again: without what its kind does not have, and
-    /// with defaults. For a subresource it is an object of the kind that this one takes.
+    /// with defaults. For a subresource it is an object of the kind that this one takes. Says what was dropped.
     ///
     /// # Errors
     ///
     /// What does not fit, in Go's words.
-    pub fn reform(&self, subresource: &str, object: &mut Object) -> Result<(), String> {
+    pub fn reform(&self, subresource: &str, object: &mut Object) -> Result<Vec<Violation>, String> {
+        let form = self.form_of(subresource);
         let subresource = self.subresource(subresource);
         let kind = subresource.map_or_else(|| self.kind(), |subresource| subresource.kind.clone());
-        let form = match subresource.map(|subresource| &subresource.behaviour) {
-            Some(SubresourceKind::Scale(scaling)) => Some(scaling.schema.clone().into()),
-            Some(SubresourceKind::Virtual(of)) => Some(of.schema().into()),
-            Some(SubresourceKind::Unreachable(_)) => None,
-            None | Some(SubresourceKind::Part) => self.form(),
+        let dropped = match form {
+            Some(form) => form.normalize(object, Source::Body)?,
+            None => Vec::new(),
         };
-        if let Some(form) = form {
-            // What the kind does not have is dropped, as upstream's decoder does.
-            drop(form.normalize(object, Source::Body)?);
-        }
         object.insert("kind".to_owned(), Value::from(kind.kind.as_str()));
         object.insert("apiVersion".to_owned(), Value::from(kind.group_version().to_string()));
         if kind == self.kind() {
             self.apply_defaults(object);
         }
-        Ok(())
+        Ok(dropped)
+    }
+
+    /// What is known of the objects that a subresource takes; of the resource itself, if that is empty.
+    pub(super) fn form_of(&self, subresource: &str) -> Option<Form> {
+        match self.subresource(subresource).map(|subresource| &subresource.behaviour) {
+            Some(SubresourceKind::Scale(scaling)) => Some(scaling.schema.clone().into()),
+            Some(SubresourceKind::Virtual(of)) => Some(of.schema().into()),
+            Some(SubresourceKind::Unreachable(_)) => None,
+            None | Some(SubresourceKind::Part) => self.form(),
+        }
     }
 
     /// Custom resources must say what they are.

@@ -90,6 +90,7 @@ impl Registry {
             subresource: "",
             namespace: name.namespace,
             name: name.name,
+            named: true,
             operation: Operation::Delete,
             old: Some(&object),
         };

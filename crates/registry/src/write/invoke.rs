@@ -25,6 +25,7 @@ impl Registry {
             subresource,
             namespace: name.namespace,
             name: name.name,
+            named: true,
             operation,
             old: None,
         };

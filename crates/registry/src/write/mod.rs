@@ -4,6 +4,7 @@ mod along;
 mod attempt;
 mod change;
 mod collection;
+mod configuration;
 mod create;
 mod decode;
 mod delete;
@@ -14,6 +15,7 @@ mod scale;
 mod system;
 mod update;
 
+pub use self::configuration::ConfigurationError;
 pub use self::decode::Body;
 
 use concord_codec::{FieldValidation, PatchType};

@@ -202,6 +202,7 @@ impl<'a> Edit<'a> {
             subresource: self.part.subresource(),
             namespace: self.name.namespace,
             name: self.name.name,
+            named: true,
             operation,
             old,
         }

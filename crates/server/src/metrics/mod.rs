@@ -4,6 +4,7 @@
 //! Names of resources therefore become labels only when a handler says, with [`Served`], that it knows them.
 
 mod access;
+mod admission;
 mod aggregation;
 mod audit;
 mod encryption;
@@ -31,6 +32,7 @@ use crate::{
 };
 
 pub(crate) use access::AccessMetrics;
+pub use admission::{AdmissionMetrics, AdmissionStep, Conditions, PluginMetrics};
 pub use aggregation::AggregationMetrics;
 pub(crate) use audit::AuditMetrics;
 use encryption::EncryptionMetrics;
@@ -61,6 +63,7 @@ pub struct Metrics {
     pub(crate) mutating: Arc<InFlight>,
     in_flight: IntGaugeVec,
     access: AccessMetrics,
+    admission: AdmissionMetrics,
     aggregation: AggregationMetrics,
     pub(crate) tls_handshake_errors: IntCounter,
     watch_events: IntCounterVec,
@@ -143,6 +146,7 @@ impl Metrics {
                 &["request_kind"],
             ),
             access: AccessMetrics::new(of),
+            admission: AdmissionMetrics::new(of),
             aggregation: AggregationMetrics::new(of),
             tls_handshake_errors: registered(of, tls_errors),
             watch_events: counters(of, "apiserver_watch_events_total", "Events sent to watches.", &RESOURCE),
@@ -236,6 +240,12 @@ impl Metrics {
     /// How many audit events a backend could not write so far: `apiserver_audit_error_total`.
     pub fn set_audit_lost(&self, plugin: &str, total: u64) {
         self.audit.lost(plugin, total);
+    }
+
+    /// Where to count what admission does: `apiserver_admission_*` and those of policies.
+    #[must_use]
+    pub fn admission(&self) -> &AdmissionMetrics {
+        &self.admission
     }
 
     /// Where to count the requests of a FlowSchema in a priority level: `apiserver_flowcontrol_*`.

@@ -2,7 +2,7 @@
 
 use concord_cel::{
     Env, Type,
-    admission::{Composition, Optional, environment},
+    admission::{Composition, Optional, apply_configuration, compile, environment, json_patch},
 };
 use concord_meta::{field::BadValue, names};
 
@@ -31,7 +31,7 @@ fn validating_spec(root: Root<'_>, same_conditions: bool) {
     let spec = root.get("spec");
     common(spec, same_conditions);
     let all = expressions(spec, true);
-    let composition = variables(spec.get("variables"), Some(&all));
+    let composition = variables(spec.get("variables"), &all);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         validations.required(EITHER);
@@ -118,7 +118,7 @@ fn match_resources(resources: Node<'_>) {
 }
 
 /// Answers with the types of the variables: expressions that follow see them.
-fn variables(variables: Node<'_>, env: Option<&Env>) -> Composition {
+fn variables(variables: Node<'_>, env: &Env) -> Composition {
     let mut composition = Composition::default();
     for variable in variables.items() {
         let name = variable.get("name");
@@ -130,7 +130,7 @@ fn variables(variables: Node<'_>, env: Option<&Env>) -> Composition {
         let source = variable.get("expression");
         if source.text().trim().is_empty() {
             variable.child("expression").required("expression is not specified");
-        } else if let Some(Err(why)) = env.map(|env| composition.declare(env, name.text(), source.text())) {
+        } else if let Err(why) = composition.declare(env, name.text(), source.text()) {
             source.invalid(source.text(), why);
         }
     }
@@ -291,22 +291,22 @@ fn mutating_spec(spec: Node<'_>, same_conditions: bool) {
     if !same_conditions {
         match_conditions(spec.get("matchConditions"), &expressions(spec, true));
     }
-    // They may be of types that only mutations have, which are not known here.
-    variables(spec.get("variables"), None);
+    let all = expressions(spec, true);
+    let all = variables(spec.get("variables"), &all).extend(all).with_patch_types();
     let mutations = spec.get("mutations");
     if mutations.is_empty() {
         mutations.required("mutations must contain at least one item");
     }
-    mutations.items().for_each(mutation);
+    mutations.items().for_each(|node| mutation(node, &all));
     spec.get("reinvocationPolicy").required_one_of(&["IfNeeded", "Never"]);
 }
 
-fn mutation(mutation: Node<'_>) {
+fn mutation(mutation: Node<'_>, env: &Env) {
     let kind = mutation.get("patchType");
-    let (own, other) = match kind.text() {
+    let (own, other, of) = match kind.text() {
         "" => return kind.required(""),
-        "JSONPatch" => ("jsonPatch", "applyConfiguration"),
-        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch"),
+        "JSONPatch" => ("jsonPatch", "applyConfiguration", json_patch()),
+        "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", apply_configuration()),
         _ => return kind.unsupported(&["ApplyConfiguration", "JSONPatch"]),
     };
     let node = mutation.get(own);
@@ -314,6 +314,12 @@ fn mutation(mutation: Node<'_>) {
         node.required(format!("must be specified when patchType is {}", kind.text()));
     } else if node.str("expression").trim().is_empty() {
         node.child("expression").required("");
+    } else {
+        let source = node.get("expression");
+        let trimmed = source.text().trim();
+        if let Err(why) = compile(env, trimmed, &[of]) {
+            source.invalid(trimmed, why);
+        }
     }
     if mutation.has(other) {
         let shown = format!("{{{other}}}");

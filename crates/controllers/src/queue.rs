@@ -1,3 +1,5 @@
+//! Controllers that look at one thing at a time.
+
 use std::{collections::BTreeSet, mem};
 
 use concord_meta::Status;
@@ -11,7 +13,7 @@ use crate::backoff::Backoff;
 const AT_ONCE: usize = 16;
 
 /// A controller that looks at one thing at a time, whenever something about it may have changed.
-pub(super) trait Sync: Send {
+pub(crate) trait Sync: Send {
     /// What is looked at.
     type Item: Ord + Clone + Send;
 
@@ -26,7 +28,7 @@ pub(super) trait Sync: Send {
 }
 
 /// Follows the scopes until the replica ends.
-pub(super) async fn run<C: Sync>(controller: &C, registry: &Registry, scopes: &[Scope]) {
+pub(crate) async fn run<C: Sync>(controller: &C, registry: &Registry, scopes: &[Scope]) {
     let mut backoff = Backoff::new();
     loop {
         match subscribe(registry, scopes) {
@@ -80,7 +82,7 @@ async fn follow<C: Sync>(controller: &C, snapshot: &Snapshot, mut changes: Vec<S
 async fn sync_all<C: Sync>(controller: &C, items: BTreeSet<C::Item>) -> Vec<C::Item> {
     let synced = stream::iter(items).map(|item| async move {
         let error = controller.sync(&item).await.err()?;
-        tracing::debug!(%error, "An object of a service account could not be put right yet.");
+        tracing::debug!(%error, "An object could not be put right yet.");
         Some(item)
     });
     synced.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
