@@ -176,6 +176,7 @@ impl Parts {
             None => registry,
         });
         accounts.connect(&set, &registry)?;
+        accounts.count(&metrics);
         let advertise_address = advertise_address(options);
         let server_address =
             std::net::SocketAddr::new(advertise_address, options.serving.secure_port).to_string();

@@ -14,7 +14,7 @@ use concord_controllers::ServiceAccountsConfig;
 use concord_pki::ServiceAccountKey;
 use concord_registry::{Admission, Registry, Resources};
 use concord_replica::Replica;
-use concord_server::TokenAuthenticator;
+use concord_server::{Metrics, TokenAuthenticator};
 use concord_serviceaccounts::{
     Config, Objects, OpenId, ServiceAccountAdmission, ServiceAccountAuthenticator, SigningKey,
     TokenGenerator, TokenRequests, TokenReviews, VerificationKeys,
@@ -115,6 +115,12 @@ pub(crate) struct ServiceAccounts {
 }
 
 impl ServiceAccounts {
+    /// Has the uses of tokens counted.
+    pub(crate) fn count(&self, metrics: &Metrics) {
+        let authenticator = self.authenticator.clone();
+        metrics.before_scrape(move |metrics| metrics.set_token_uses(authenticator.uses()));
+    }
+
     /// Reads the keys, or makes one. `others` know other tokens.
     pub(crate) fn new(
         options: &ServiceAccountOptions,

@@ -15,6 +15,7 @@ mod peers;
 mod process;
 mod requests;
 mod storage;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub(crate) use requests::RequestLabels;
 use requests::Requests;
 use storage::Storage;
 pub use storage::StorageLatency;
+use tokens::TokenMetrics;
+pub use tokens::TokenUses;
 
 /// A handler's word, among the extensions of its answer, that the resource or path asked for is one it
 /// knows: the request is then counted under that name.
@@ -76,6 +79,7 @@ pub struct Metrics {
     migration: MigrationMetrics,
     peers: PeerMetrics,
     storage: Storage,
+    tokens: TokenMetrics,
     process: Process,
     hooks: Mutex<Vec<ScrapeHook>>,
 }
@@ -175,6 +179,7 @@ impl Metrics {
             migration: MigrationMetrics::new(of),
             peers: PeerMetrics::new(of),
             storage: Storage::new(of),
+            tokens: TokenMetrics::new(of),
             process: Process::new(of),
             hooks: Mutex::default(),
             registry,
@@ -240,6 +245,11 @@ impl Metrics {
     /// How many audit events a backend could not write so far: `apiserver_audit_error_total`.
     pub fn set_audit_lost(&self, plugin: &str, total: u64) {
         self.audit.lost(plugin, total);
+    }
+
+    /// How often tokens of service accounts were accepted so far: `serviceaccount_*`.
+    pub fn set_token_uses(&self, uses: TokenUses) {
+        self.tokens.set(uses);
     }
 
     /// Where to count what admission does: `apiserver_admission_*` and those of policies.

@@ -5,7 +5,10 @@ mod cache;
 mod legacy;
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -14,7 +17,7 @@ use async_trait::async_trait;
 use concord_meta::{UserInfo, go::quote};
 use concord_registry::ObjectName;
 use concord_replica::Snapshot;
-use concord_server::{Authenticated, TokenAuthenticator, Unauthenticated};
+use concord_server::{Authenticated, TokenAuthenticator, TokenUses, Unauthenticated};
 
 use self::cache::{Approval, Cache, Verified};
 use crate::{
@@ -35,6 +38,15 @@ pub struct ServiceAccountAuthenticator {
     config: Arc<Config>,
     trusted: ArcSwap<Trusted>,
     objects: Arc<Objects>,
+    uses: Uses,
+}
+
+/// How often tokens were accepted.
+#[derive(Default)]
+struct Uses {
+    legacy: AtomicU64,
+    stale: AtomicU64,
+    valid: AtomicU64,
 }
 
 /// The keys, and the tokens that they verified. Both go together: what a key verified is worth nothing once the key is
@@ -63,7 +75,23 @@ impl ServiceAccountAuthenticator {
     /// Accepts what these keys signed, about these objects.
     pub fn new(config: Arc<Config>, keys: VerificationKeys, objects: Arc<Objects>) -> Self {
         let trusted = ArcSwap::from_pointee(Trusted { keys, cache: Cache::new() });
-        Self { config, trusted, objects }
+        Self { config, trusted, objects, uses: Uses::default() }
+    }
+
+    /// How often tokens were accepted since the start.
+    pub fn uses(&self) -> TokenUses {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Uses { legacy, stale, valid } = &self.uses;
+        TokenUses { legacy: read(legacy), stale: read(stale), valid: read(valid) }
+    }
+
+    fn count(&self, body: &Body) {
+        let count = match body {
+            Body::Legacy(_) => &self.uses.legacy,
+            Body::Bound(bound) if bound.warn_after.is_some_and(|after| after < now()) => &self.uses.stale,
+            Body::Bound(_) => &self.uses.valid,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Accepts only what these keys signed, from now on.
@@ -89,6 +117,7 @@ impl ServiceAccountAuthenticator {
         };
         let audiences = self.audiences(&verified.claims, audiences)?;
         let user = self.look_up(&verified, token).await.map_err(Unauthenticated)?;
+        self.count(&verified.body);
         Ok(Some(Known { user, audiences }))
     }
 

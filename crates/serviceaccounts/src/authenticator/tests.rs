@@ -52,6 +52,10 @@ async fn a_good_token_says_who_it_is() {
             );
         }
     }
+    let late = Bound { warn_after: Some(now() - 1), ..bound(&uid) };
+    world.who(&sign(P256, ISSUER, &claims(), &late)).await.expect("still good").expect("known");
+    let uses = world.authenticator.uses();
+    assert_eq!((uses.valid, uses.stale, uses.legacy), (4, 1, 0), "every use is counted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -194,6 +198,7 @@ async fn tokens_in_secrets_are_those_of_the_secrets() {
         let user = world.who(&token).await.expect("good").expect("known");
         assert_eq!((user.name.as_str(), user.extra.len()), ("system:serviceaccount:ns:sa", 0));
     }
+    assert_eq!(world.authenticator.uses().legacy, 2);
     let secrets = world.resource("secrets");
     let at = ObjectName { namespace: "ns", name: "s" };
     let storage = secrets.storage().expect("stored");
