@@ -3,8 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use concord_flowcontrol::{FlowController, FlowView, Limits};
-use concord_server::{FlowControl, Metrics, RequestLimits};
+use concord_flowcontrol::{AnswerSizes, FlowController, FlowView, Limits};
+use concord_meta::GroupVersion;
+use concord_registry::Resources;
+use concord_replica::Replica;
+use concord_server::{FlowControl, Metrics, RequestInfo, RequestLimits};
+use concord_store::KeyRange;
 
 use crate::duration;
 
@@ -43,7 +47,7 @@ impl RequestOptions {
         &self,
         prefix: &str,
         metrics: &Arc<Metrics>,
-    ) -> Option<(Arc<dyn FlowControl>, FlowView)> {
+    ) -> Option<(Arc<FlowController>, FlowView)> {
         let both = self.max_requests_inflight.saturating_add(self.max_mutating_requests_inflight);
         if !self.enable_priority_and_fairness || both == 0 {
             return None;
@@ -53,5 +57,41 @@ impl RequestOptions {
         let controller = Arc::new(FlowController::new(limits, metrics.clone()));
         let view = FlowView::new(prefix, controller.clone());
         Some((controller, view))
+    }
+}
+
+/// Who decides which requests wait, once it is known what there is to list.
+pub(crate) fn connected(
+    control: Option<Arc<FlowController>>,
+    resources: Arc<dyn Resources>,
+    replica: Arc<Replica>,
+) -> Option<Arc<dyn FlowControl>> {
+    let control = control?;
+    control.connect(Arc::new(StoredSizes { resources, replica }));
+    Some(control)
+}
+
+/// How large lists are, by what is stored.
+struct StoredSizes {
+    resources: Arc<dyn Resources>,
+    replica: Arc<Replica>,
+}
+
+impl AnswerSizes for StoredSizes {
+    fn list_bytes(&self, request: &RequestInfo, most: usize) -> usize {
+        let version = GroupVersion::new(request.api_group.as_str(), request.api_version.as_str());
+        let resource = self.resources.find(&version, &request.resource);
+        let Some((resource, snapshot)) = resource.zip(self.replica.newest().ok()) else { return 0 };
+        let Some(storage) = resource.storage() else { return 0 };
+        let namespace = Some(request.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let limit = request.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut bytes = 0_usize;
+        for entry in snapshot.scan(&KeyRange::prefix(storage.key_prefix(namespace))).take(limit) {
+            bytes += entry.value.len();
+            if bytes >= most {
+                break;
+            }
+        }
+        bytes
     }
 }

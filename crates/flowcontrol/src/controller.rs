@@ -1,7 +1,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -16,7 +16,8 @@ use tokio::{
 };
 
 use crate::{
-    Begun, Distinguisher, FlowSchema, Level, LevelId, Place, PriorityLevel, Queuing, Rejected, Scheduler,
+    AnswerSizes, Begun, Distinguisher, FlowSchema, Level, LevelId, Place, PriorityLevel, Queuing, Rejected,
+    Scheduler, estimate,
 };
 
 /// What a server can do at once.
@@ -34,6 +35,8 @@ pub struct FlowController {
     metrics: Arc<Metrics>,
     shared: Arc<Shared>,
     flows: ArcSwap<Vec<Arc<Flow>>>,
+    /// How large answers are; without it every request takes one seat.
+    sizes: OnceLock<Arc<dyn AnswerSizes>>,
     /// The levels by name. Locked while they are changed; before the scheduler, if both are.
     known: Mutex<BTreeMap<String, LevelId>>,
 }
@@ -57,6 +60,8 @@ struct Flow {
     schema: FlowSchema,
     /// `None` for one whose requests never wait.
     level: Option<LevelId>,
+    /// How many seats one request can take.
+    most_seats: u32,
     schema_uid: HeaderValue,
     level_uid: HeaderValue,
     metrics: FlowMetrics,
@@ -99,10 +104,17 @@ impl FlowController {
             metrics,
             shared: Arc::new(Shared { scheduler }),
             flows: ArcSwap::default(),
+            sizes: OnceLock::new(),
             known: Mutex::default(),
         };
         controller.configure([], []);
         controller
+    }
+
+    /// Says how large answers are, which is known only after the server is put together.
+    pub fn connect(&self, sizes: Arc<dyn AnswerSizes>) {
+        // The first is the only one there is.
+        drop(self.sizes.set(sizes));
     }
 
     /// Decides by these objects from now on. Requests that wait keep their places.
@@ -114,7 +126,8 @@ impl FlowController {
         let mandatory = mandatory().into_iter().chain(levels);
         let levels: BTreeMap<String, PriorityLevel> =
             mandatory.map(|level| (level.name.clone(), level)).collect();
-        let ids = self.change_levels(&levels);
+        let shares = levels.values().map(|level| u64::from(level.shares)).sum();
+        let ids = self.change_levels(&levels, shares);
         let mut schemas: Vec<FlowSchema> =
             schemas.into_iter().filter(|schema| levels.contains_key(&schema.level)).collect();
         schemas.sort_by(|one, other| (one.precedence, &one.name).cmp(&(other.precedence, &other.name)));
@@ -125,6 +138,9 @@ impl FlowController {
         let uid = |text: &str| HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         let flow = |schema: FlowSchema| Flow {
             level: ids.get(&schema.level).copied(),
+            most_seats: levels.get(&schema.level).map_or(1, |level| {
+                estimate::most_seats(limits(level, shares, self.limits.seats).nominal, level.queuing)
+            }),
             schema_uid: uid(&schema.uid),
             level_uid: uid(levels.get(&schema.level).map_or("", |level| &level.uid)),
             metrics: self.metrics.flow(&schema.level, &schema.name),
@@ -134,8 +150,11 @@ impl FlowController {
     }
 
     /// Tells the scheduler of the levels; gives those that are limited.
-    fn change_levels(&self, levels: &BTreeMap<String, PriorityLevel>) -> BTreeMap<String, LevelId> {
-        let shares: u64 = levels.values().map(|level| u64::from(level.shares)).sum();
+    fn change_levels(
+        &self,
+        levels: &BTreeMap<String, PriorityLevel>,
+        shares: u64,
+    ) -> BTreeMap<String, LevelId> {
         let mut known = self.known.lock();
         let mut woken = Vec::new();
         let mut ids = BTreeMap::new();
@@ -175,13 +194,15 @@ impl FlowController {
         deadline: Deadline,
     ) -> Option<Seat> {
         let mut turn = None;
-        let begun = self.shared.scheduler.lock().begin(level, flow.hash(request), || {
+        let sizes = self.sizes.get().map(|sizes| &**sizes);
+        let seats = estimate::seats(request.request, flow.most_seats, sizes);
+        let begun = self.shared.scheduler.lock().begin(level, flow.hash(request), seats, || {
             let (waker, receiver) = oneshot::channel();
             turn = Some(receiver);
             waker
         });
         let (place, turn) = match (begun, turn) {
-            (Begun::Runs(place), _) => return Some(self.seat(place, flow, Duration::ZERO)),
+            (Begun::Runs(place), _) => return Some(self.seat(place, seats, flow, Duration::ZERO)),
             (Begun::Rejected(reason), _) => {
                 flow.metrics.rejected(reason.as_str(), Duration::ZERO);
                 return None;
@@ -192,7 +213,7 @@ impl FlowController {
         let begun = Instant::now();
         let until = deadline.within(self.limits.wait).moment().unwrap_or(begun + self.limits.wait);
         match timeout_at(until, turn).await {
-            Ok(Ok(())) => Some(self.seat(waiting.run(), flow, begun.elapsed())),
+            Ok(Ok(())) => Some(self.seat(waiting.run(), seats, flow, begun.elapsed())),
             _ => {
                 drop(waiting);
                 flow.metrics.rejected(Rejected::TimeOut.as_str(), begun.elapsed());
@@ -201,10 +222,10 @@ impl FlowController {
         }
     }
 
-    fn seat(&self, place: Place, flow: &Arc<Flow>, waited: Duration) -> Seat {
-        flow.metrics.started(waited);
+    fn seat(&self, place: Place, seats: u32, flow: &Arc<Flow>, waited: Duration) -> Seat {
+        flow.metrics.started(waited, seats);
         let (shared, flow) = (self.shared.clone(), flow.clone());
-        Seat::new(Running { shared, place, begun: Instant::now(), flow })
+        Seat::new(Running { shared, place, seats, begun: Instant::now(), flow })
     }
 }
 
@@ -268,13 +289,14 @@ impl Drop for Waiting {
 struct Running {
     shared: Arc<Shared>,
     place: Place,
+    seats: u32,
     begun: Instant,
     flow: Arc<Flow>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.flow.metrics.finished();
+        self.flow.metrics.finished(self.seats);
         let woken = self.shared.scheduler.lock().finish(self.place, self.begun.elapsed());
         Shared::wake(woken);
     }

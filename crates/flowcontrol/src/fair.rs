@@ -31,6 +31,8 @@ pub struct Place {
     level: LevelId,
     queue: usize,
     number: u64,
+    /// How many seats it takes.
+    seats: u32,
 }
 
 /// What becomes of a request that has just arrived.
@@ -76,6 +78,7 @@ pub struct Scheduler<W> {
 
 struct State<W> {
     level: Level,
+    /// The seats that are taken.
     running: u32,
     waiting: usize,
     queues: Vec<Queue<W>>,
@@ -86,10 +89,17 @@ struct State<W> {
 }
 
 struct Queue<W> {
-    waiting: VecDeque<(u64, W)>,
+    waiting: VecDeque<Waiter<W>>,
+    /// The seats that its requests have.
     running: u32,
     /// What its requests have used, in seconds of seats.
     used: f64,
+}
+
+struct Waiter<W> {
+    number: u64,
+    seats: u32,
+    waker: W,
 }
 
 impl<W> Default for Queue<W> {
@@ -111,13 +121,13 @@ impl<W> State<W> {
         hand(flow, self.queues.len(), self.level.hand_size.max(1)).min_by_key(load).unwrap_or_default()
     }
 
-    fn start(&mut self, queue: usize) {
-        self.running += 1;
+    fn start(&mut self, queue: usize, seats: u32) {
+        self.running = self.running.saturating_add(seats);
         let queue = &mut self.queues[queue];
         if queue.running == 0 {
             queue.used = queue.used.max(self.now_serving);
         }
-        queue.running += 1;
+        queue.running = queue.running.saturating_add(seats);
     }
 
     /// Of the queues in which somebody waits, the one that has used least.
@@ -126,6 +136,17 @@ impl<W> State<W> {
         let waiting = self.queues.iter().enumerate().filter(|(_, queue)| !queue.waiting.is_empty());
         let least = waiting.min_by(|(_, one), (_, other)| used(one).total_cmp(&used(other)));
         least.map(|(index, _)| index)
+    }
+}
+
+impl<W> State<W> {
+    /// The queue whose turn it is, and how many seats its first request takes.
+    fn first(&self) -> Option<(usize, u32)> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let index = self.next()?;
+        Some((index, self.queues[index].waiting.front()?.seats))
     }
 }
 
@@ -151,9 +172,10 @@ impl<W> Scheduler<W> {
         for (index, queue) in state.queues.iter_mut().enumerate() {
             if index >= queues || level.queues == 0 {
                 state.waiting -= queue.waiting.len();
-                state.running += u32::try_from(queue.waiting.len()).unwrap_or(u32::MAX);
-                queue.running += u32::try_from(queue.waiting.len()).unwrap_or(u32::MAX);
-                freed.extend(queue.waiting.drain(..).map(|(_, waker)| waker));
+                let seats = queue.waiting.iter().fold(0, |sum: u32, one| sum.saturating_add(one.seats));
+                state.running = state.running.saturating_add(seats);
+                queue.running = queue.running.saturating_add(seats);
+                freed.extend(queue.waiting.drain(..).map(|one| one.waker));
             }
         }
         // Queues in which somebody runs are kept, so that they can be counted when they are done.
@@ -164,25 +186,32 @@ impl<W> Scheduler<W> {
         freed
     }
 
-    /// Whether there is a seat: one of the level's own, or one that nobody else needs.
-    fn has_room(&self, id: LevelId) -> bool {
+    /// Whether there are so many seats: of the level's own, or such that nobody else needs. Who wants more than there can
+    /// be runs when nobody else does, so that it runs at all.
+    fn has_room(&self, id: LevelId, seats: u32) -> bool {
         let State { level, running, .. } = &self.levels[id.0];
-        if *running < level.nominal {
+        let wanted = running.saturating_add(seats);
+        if wanted <= level.nominal || *running == 0 && level.nominal > 0 {
             return true;
         }
-        let taken: u32 = self.levels.iter().map(|state| state.running.max(state.level.reserved)).sum();
-        *running < level.most && taken < self.total
+        let taken = |(at, state): (usize, &State<W>)| {
+            let running = if at == id.0 { wanted } else { state.running };
+            u64::from(running.max(state.level.reserved))
+        };
+        let taken: u64 = self.levels.iter().enumerate().map(taken).sum();
+        wanted <= level.most && taken <= u64::from(self.total)
     }
 
-    /// A request of this flow arrives.
-    pub fn begin(&mut self, id: LevelId, flow: u64, waker: impl FnOnce() -> W) -> Begun {
-        let room = self.has_room(id);
+    /// A request of this flow arrives, which takes so many seats.
+    pub fn begin(&mut self, id: LevelId, flow: u64, seats: u32, waker: impl FnOnce() -> W) -> Begun {
+        let seats = seats.max(1);
+        let room = self.has_room(id, seats);
         let state = &mut self.levels[id.0];
         let number = self.next;
-        let place = |queue| Place { level: id, queue, number };
+        let place = |queue| Place { level: id, queue, number, seats };
         if room && state.waiting == 0 {
             let queue = if state.level.queues > 1 { state.choose(flow) } else { 0 };
-            state.start(queue);
+            state.start(queue, seats);
             return Begun::Runs(place(queue));
         }
         if state.level.queues == 0 {
@@ -193,7 +222,7 @@ impl<W> Scheduler<W> {
             return Begun::Rejected(Rejected::QueueFull);
         }
         self.next += 1;
-        state.queues[queue].waiting.push_back((number, waker()));
+        state.queues[queue].waiting.push_back(Waiter { number, seats, waker: waker() });
         state.waiting += 1;
         Begun::Waits(place(queue))
     }
@@ -202,11 +231,11 @@ impl<W> Scheduler<W> {
     pub fn finish(&mut self, place: Place, time: Duration) -> Vec<W> {
         let state = &mut self.levels[place.level.0];
         let time = time.as_secs_f64();
-        state.running -= 1;
+        state.running -= place.seats;
         state.expected += (time - state.expected) / 16.0;
         let queue = &mut state.queues[place.queue];
-        queue.running -= 1;
-        queue.used += time;
+        queue.running -= place.seats;
+        queue.used += time * f64::from(place.seats);
         self.dispatch()
     }
 
@@ -214,7 +243,7 @@ impl<W> Scheduler<W> {
     pub fn cancel(&mut self, place: Place) -> bool {
         let state = &mut self.levels[place.level.0];
         let queue = &mut state.queues[place.queue].waiting;
-        let found = queue.iter().position(|(number, _)| *number == place.number);
+        let found = queue.iter().position(|one| one.number == place.number);
         if let Some(index) = found {
             queue.remove(index);
             state.waiting -= 1;
@@ -226,14 +255,17 @@ impl<W> Scheduler<W> {
     fn dispatch(&mut self) -> Vec<W> {
         let mut woken = Vec::new();
         for id in (0..self.levels.len()).map(LevelId) {
-            while self.levels[id.0].waiting > 0 && self.has_room(id) {
+            while let Some((index, seats)) = self.levels[id.0].first() {
+                // Nobody overtakes who is next and wants more seats than there are: it would never run.
+                if !self.has_room(id, seats) {
+                    break;
+                }
                 let state = &mut self.levels[id.0];
-                let Some(index) = state.next() else { break };
-                let Some((_, waker)) = state.queues[index].waiting.pop_front() else { break };
+                let Some(one) = state.queues[index].waiting.pop_front() else { break };
                 state.waiting -= 1;
-                state.start(index);
+                state.start(index, seats);
                 state.now_serving = state.now_serving.max(state.queues[index].used);
-                woken.push(waker);
+                woken.push(one.waker);
             }
         }
         woken

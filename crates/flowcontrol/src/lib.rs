@@ -9,11 +9,13 @@
 //! are configuration, and they are what is stored. `fair.rs` is the decision itself, a pure function of time.
 //!
 //! Unlike upstream, a level that is busy borrows seats of those that are not at once, rather than every ten seconds, and
-//! gets its own back at once; every request takes one seat, however large its answer.
+//! gets its own back at once. A list takes a seat for every 100 kB that it reads, as upstream's lists from memory do; other
+//! requests take one, whoever watches what they write.
 //!
 //! The crate never looks into requests beyond what authorization knows, and never makes anybody wait while there is room.
 
 mod controller;
+mod estimate;
 mod fair;
 mod object;
 mod rule;
@@ -21,6 +23,7 @@ mod shard;
 mod view;
 
 pub use controller::{FlowController, Limits};
+pub use estimate::AnswerSizes;
 pub use fair::{Begun, Level, LevelId, Place, Rejected, Scheduler};
 pub use object::{Distinguisher, FlowSchema, PriorityLevel, Queuing};
 pub use view::FlowView;

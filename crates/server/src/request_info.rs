@@ -54,6 +54,8 @@ pub struct RequestInfo {
     pub field_selector: String,
     /// The `labelSelector` as written; only for verbs that know selectors.
     pub label_selector: String,
+    /// The `limit` of a list, if it has one.
+    pub limit: Option<u64>,
 }
 
 /// Why nothing can be said about a request.
@@ -147,6 +149,8 @@ impl RequestInfo {
             "get" => {
                 self.verb = Cow::Borrowed(if query.is_watch() { "watch" } else { "list" });
                 self.name = query.selected_name().unwrap_or_default();
+                self.limit =
+                    query.first("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
             }
             "delete" => self.verb = Cow::Borrowed("deletecollection"),
             _ => {}

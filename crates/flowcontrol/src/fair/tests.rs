@@ -48,7 +48,7 @@ impl Simulation {
     fn ask(&mut self, index: usize) {
         let client = &mut self.clients[index];
         client.asked = self.now;
-        match self.scheduler.begin(client.level, client.flow, || index) {
+        match self.scheduler.begin(client.level, client.flow, 1, || index) {
             Begun::Runs(place) => {
                 client.place = Some(place);
                 self.run(index);
@@ -153,7 +153,7 @@ fn what_nobody_uses_is_borrowed_but_not_what_is_reserved() {
     let busy = scheduler.add(level(10));
     let lender = scheduler.add(Level { reserved: 5, ..level(20) });
     let runs = |scheduler: &mut Scheduler<()>, id, flow| {
-        matches!(scheduler.begin(id, hash(flow), || ()), Begun::Runs(_))
+        matches!(scheduler.begin(id, hash(flow), 1, || ()), Begun::Runs(_))
     };
     let running = (0..40).filter(|flow| runs(&mut scheduler, busy, *flow)).count();
     assert_eq!(running, 25, "its own 10, and 15 of the 20");
@@ -168,14 +168,17 @@ fn what_nobody_uses_is_borrowed_but_not_what_is_reserved() {
 fn who_finds_no_place_is_sent_away() {
     let mut scheduler = Scheduler::<()>::new(2);
     let reject = scheduler.add(Level { queues: 0, most: 1, ..level(1) });
-    assert!(matches!(scheduler.begin(reject, 1, || ()), Begun::Runs(_)));
-    assert_eq!(scheduler.begin(reject, 2, || ()), Begun::Rejected(Rejected::ConcurrencyLimit));
+    assert!(matches!(scheduler.begin(reject, 1, 1, || ()), Begun::Runs(_)));
+    assert_eq!(scheduler.begin(reject, 2, 1, || ()), Begun::Rejected(Rejected::ConcurrencyLimit));
     let mut scheduler = Scheduler::<()>::new(1);
     let queues = scheduler.add(Level { queues: 2, hand_size: 1, queue_length: 3, most: 1, ..level(1) });
-    let begun: Vec<Begun> = (0..5).map(|_| scheduler.begin(queues, 7, || ())).collect();
+    let begun: Vec<Begun> = (0..5).map(|_| scheduler.begin(queues, 7, 1, || ())).collect();
     assert!(matches!(begun[0], Begun::Runs(_)) && matches!(begun[3], Begun::Waits(_)));
     assert_eq!(begun[4], Begun::Rejected(Rejected::QueueFull));
-    assert!(matches!(scheduler.begin(queues, 8, || ()), Begun::Waits(_)), "another flow has its own queue");
+    assert!(
+        matches!(scheduler.begin(queues, 8, 1, || ()), Begun::Waits(_)),
+        "another flow has its own queue"
+    );
     assert_eq!(scheduler.load(queues), (1, 4));
 }
 
@@ -183,9 +186,9 @@ fn who_finds_no_place_is_sent_away() {
 fn who_goes_away_is_forgotten() {
     let mut scheduler = Scheduler::new(1);
     let id = scheduler.add(Level { most: 1, ..level(1) });
-    let Begun::Runs(first) = scheduler.begin(id, 1, || 'a') else { panic!("there is a seat") };
-    let Begun::Waits(second) = scheduler.begin(id, 1, || 'b') else { panic!("there is none") };
-    let Begun::Waits(third) = scheduler.begin(id, 1, || 'c') else { panic!("there is none") };
+    let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there is a seat") };
+    let Begun::Waits(second) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };
+    let Begun::Waits(third) = scheduler.begin(id, 1, 1, || 'c') else { panic!("there is none") };
     assert!(scheduler.cancel(second));
     assert!(!scheduler.cancel(second), "once");
     assert_eq!(scheduler.finish(first, Duration::from_millis(1)), ['c']);
@@ -198,9 +201,9 @@ fn who_goes_away_is_forgotten() {
 fn nobody_is_lost_when_a_level_changes() {
     let mut scheduler = Scheduler::new(1);
     let id = scheduler.add(Level { most: 1, ..level(1) });
-    let Begun::Runs(first) = scheduler.begin(id, 1, || 0) else { panic!("there is a seat") };
+    let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 0) else { panic!("there is a seat") };
     let places: Vec<Place> = (1..=20)
-        .map(|number| match scheduler.begin(id, hash(number), || number) {
+        .map(|number| match scheduler.begin(id, hash(number), 1, || number) {
             Begun::Waits(place) => place,
             other => panic!("{other:?}"),
         })
@@ -215,4 +218,23 @@ fn nobody_is_lost_when_a_level_changes() {
     assert_eq!(scheduler.load(id), (0, 0));
     let woken = scheduler.change(id, level(5));
     assert!(woken.is_empty());
+}
+
+#[test]
+fn who_takes_more_seats_waits_for_as_many_and_is_not_overtaken() {
+    let mut scheduler = Scheduler::new(4);
+    let level = Level { nominal: 4, reserved: 4, most: 4, queues: 1, hand_size: 1, queue_length: 10 };
+    let id = scheduler.add(level);
+    let Begun::Runs(small) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there are seats") };
+    let Begun::Waits(_) = scheduler.begin(id, 1, 4, || 'b') else { panic!("there are only three left") };
+    let Begun::Waits(_) = scheduler.begin(id, 1, 1, || 'c') else { panic!("it is the other one's turn") };
+    assert_eq!(scheduler.finish(small, Duration::ZERO), ['b'], "and nobody else");
+    assert_eq!(scheduler.load(id), (4, 1));
+    // More than there are at all runs alone.
+    let mut scheduler = Scheduler::new(2);
+    let level = Level { nominal: 2, reserved: 2, most: 2, queues: 1, hand_size: 1, queue_length: 10 };
+    let id = scheduler.add(level);
+    let Begun::Runs(large) = scheduler.begin(id, 1, 9, || 'a') else { panic!("nobody else is there") };
+    let Begun::Waits(_) = scheduler.begin(id, 2, 1, || 'b') else { panic!("there is no seat") };
+    assert_eq!(scheduler.finish(large, Duration::ZERO), ['b']);
 }

@@ -100,18 +100,18 @@ pub struct FlowMetrics {
 }
 
 impl FlowMetrics {
-    /// A request runs, and has a seat.
-    pub fn started(&self, waited: Duration) {
+    /// A request runs, and has so many seats.
+    pub fn started(&self, waited: Duration, seats: u32) {
         self.dispatched.inc();
         self.running.inc();
-        self.seats.inc();
+        self.seats.add(seats.into());
         self.waits.observe(waited.as_secs_f64());
     }
 
-    /// It has given the seat back.
-    pub fn finished(&self) {
+    /// It has given the seats back.
+    pub fn finished(&self, seats: u32) {
         self.running.dec();
-        self.seats.dec();
+        self.seats.sub(seats.into());
     }
 
     /// A request runs that needs no seat.
