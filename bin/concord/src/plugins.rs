@@ -9,7 +9,7 @@ use concord_registry::Admission as _;
 use concord_server::Authorizer;
 
 /// Those that are always on, by upstream's names.
-const ALWAYS: [&str; 16] = [
+const ALWAYS: [&str; 17] = [
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
@@ -17,6 +17,7 @@ const ALWAYS: [&str; 16] = [
     "DefaultStorageClass",
     "DefaultTolerationSeconds",
     "LimitRanger",
+    "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "NamespaceLifecycle",
     "PersistentVolumeClaimResize",
