@@ -16,11 +16,6 @@ use crate::{
     cli::ServeOptions,
     emulation::Emulation,
     kubeconfig, logging,
-    encryption::AtRest,
-    engine::{Engine, key_prefix},
-    garbage::Garbage,
-    host, kubeconfig, logging, migration, overload,
-    peers::{self, Peering},
     reload::Reloader,
     serve::{
         assembly::{Assembly, Base},
@@ -49,53 +44,6 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let health = health.with_livez_grace_period(options.serving.livez_grace_period);
     let config = assembly.config(&options, &emulation, health.clone(), audit_log.as_ref(), &mut reloader);
     let Assembly { admin, at_rest, replica, access, garbage, parts, trust, metrics, .. } = assembly;
-    let identity = options.aggregation.identity(&options.authentication, front_proxy, &mut reloader)?;
-    let features = &emulation.features;
-    let peering = Peering::open(&options, features, identity.clone(), &mut views, &mut reloader)?;
-    let replica = Arc::new(Replica::start(store.clone(), concord_replica::Config::default(), views));
-    let Clients { mut authentication, trust } =
-        Clients::new(&options.authentication, authorities, &mut reloader)?;
-    let tokens = authentication.tokens.clone();
-    let accounts = ServiceAccounts::new(&options.service_accounts, &pki_dir, &admin.ca, &replica, tokens)?;
-    // After the tokens of a file, as upstream.
-    authentication.tokens.push(accounts.authenticator());
-    let aggregator = aggregation::aggregator(api_services, &options, identity, &replica, metrics.clone());
-    let ground = Ground {
-        store,
-        keyring: at_rest.keyring(),
-        replica: replica.clone(),
-        definitions: served,
-        configurations,
-        fleet: fleet_state,
-        aggregator,
-        peering,
-    };
-    let parts = Parts::new(&options, &emulation, &access, ground, metrics.clone(), accounts)?;
-    let audit_log = options.audit.open(&metrics)?;
-    let health = health_checks(log_check, engine.store(), replica.clone(), parts.customs.clone());
-    let health = parts.health(health.with(access.check()));
-    let config = Config {
-        authentication,
-        auditing: audit_log.as_ref().map(AuditLog::auditing),
-        authorizer: access.authorizer.clone(),
-        requests: options.requests.limits(),
-        flow_control: overload::connected(flow_control, parts.apis.clone(), replica.clone()),
-        goaway_chance: options.requests.goaway_chance,
-        metrics: metrics.clone(),
-        apis: parts.handler(),
-        paths: parts.paths(),
-        bind_address: options.serving.bind_address,
-        secure_port: options.serving.secure_port,
-        shutdown: Shutdown {
-            delay: options.shutdown.shutdown_delay_duration,
-            grace: options.shutdown.shutdown_grace_period,
-        },
-        health: health.clone(),
-        storage_versions: parts.fleet.as_ref().and_then(|fleet| fleet.storage_versions()),
-        ..Config::new(serving_identity, version::info(emulation.release))
-    };
-    reload_identity(&options.serving, &config.identity, &mut reloader);
-    parts.reload_keys(&options.service_accounts, &pki_dir, &mut reloader);
     at_rest.reload(parts.fleet.as_ref().map(|fleet| fleet.id()), &metrics, &mut reloader);
     let server = config.complete()?.listen().await?;
     let address = server.local_addr();

@@ -20,7 +20,7 @@ use crate::{
     encryption::AtRest,
     engine::{Engine, key_prefix},
     garbage::Garbage,
-    host,
+    host, overload,
     reload::Reloader,
     serve::{
         following::Following,
@@ -101,6 +101,7 @@ impl Assembly {
             peering: following.peering,
         };
         let parts = Parts::new(options, emulation, &access, ground, metrics.clone(), accounts)?;
+        let flow_control = overload::connected(flow_control, parts.apis.clone(), replica.clone());
         parts.reload_keys(&options.service_accounts, pki_dir, reloader);
         Ok(Self {
             admin,

@@ -6,9 +6,10 @@ use concord_admission::{AdmissionView, Configurations};
 use concord_aggregator::ApiServices;
 use concord_apiextensions::{DefinitionsView, Progress};
 use concord_fleet::{FleetState, FleetView};
+use concord_flowcontrol::FlowController;
 use concord_pki::ClientIdentity;
 use concord_replica::{Replica, View};
-use concord_server::{FlowControl, Metrics};
+use concord_server::Metrics;
 use concord_store::Store;
 
 use crate::{
@@ -26,7 +27,7 @@ pub(super) struct Following {
     pub(super) fleet: FleetState,
     pub(super) garbage: Garbage,
     pub(super) api_services: ApiServices,
-    pub(super) flow_control: Option<Arc<dyn FlowControl>>,
+    pub(super) flow_control: Option<Arc<FlowController>>,
     pub(super) peering: Option<Peering>,
 }
 

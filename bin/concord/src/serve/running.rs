@@ -48,7 +48,8 @@ pub(super) struct Work<'a> {
 impl Running {
     /// Starts them.
     pub(super) async fn start(work: Work<'_>) -> anyhow::Result<Self> {
-        let Work { options, emulation, engine, parts, access, garbage, trust, audit_log, health, port } = work;
+        let Work { options, emulation, engine, parts, access, garbage, trust, audit_log, health, port } =
+            work;
         let (shared_store, features) = (engine.is_shared(), &emulation.features);
         let at = SocketAddr::new(parts.advertise_address, port);
         peers::advertise(parts.fleet.as_ref(), &options.peers, features, at);

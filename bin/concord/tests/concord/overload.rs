@@ -74,15 +74,15 @@ async fn who_is_sent_away_is_told_when_to_come_back_and_written_down() {
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     assert_eq!(send(&mut admin, Method::POST, bindings, &binding).await.0, 201);
 
-    let target = Target::new(program.address, &data.join("pki/ca.crt"), Protocol::Http1);
-    let mut slow = target.connect().await.expect("a connection");
+    let target = || Target::new(program.address, &data.join("pki/ca.crt"), Protocol::Http1);
+    let mut slow = target().connect().await.expect("a connection");
     let under_way = tokio::spawn(async move { create_map(&mut slow, "slow").await.status });
     let begin = Instant::now();
     while hook.take_asked().is_empty() {
         assert!(begin.elapsed() < SOON && !under_way.is_finished(), "the webhook is not asked");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    let mut client = target.connect().await.expect("a connection");
+    let mut client = target().connect().await.expect("a connection");
     let refused = create_map(&mut client, "refused").await;
     assert_eq!((refused.status, &*refused.body), (429, "Too many requests, please try again later.\n"));
     assert_eq!(refused.headers.get("retry-after").map(http::HeaderValue::as_bytes), Some(&b"1"[..]));
