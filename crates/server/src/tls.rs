@@ -107,7 +107,7 @@ impl Current {
 }
 
 /// The ciphers of TLS 1.3 with a key of 128 bits come first, whatever the client would rather have: that is strong
-/// enough for anything, it costs a quarter less than 256, and servers in Go choose the same.
+/// enough for anything, it takes fewer rounds than 256, and servers in Go choose the same.
 fn provider() -> CryptoProvider {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
