@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use concord_server::test_client::{Answer, Protocol, Target, TestClient};
 use http::Method;
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -104,7 +104,8 @@ impl Wanderer {
     /// Reads and writes something that is listed.
     async fn step(&mut self) -> Result<(), Gone> {
         self.look().await?;
-        let listed = self.listed[self.random.random_range(0..self.listed.len())].clone();
+        // Nothing is known yet of a server whose first answer was that it is busy.
+        let Some(listed) = self.listed.choose(&mut self.random).cloned() else { return Ok(()) };
         let path = listed.path.as_str();
         if listed.has("list") {
             let answer = self.send(Method::GET, &format!("{path}?limit=1"), &Value::Null).await?;
