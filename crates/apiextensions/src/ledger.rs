@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use concord_registry::{Object, metadata};
 use concord_store::Revision;
+use serde_json::Value;
 
 use crate::{
     definition::Names,
@@ -35,6 +36,8 @@ struct Holder {
     is_settled: bool,
     /// That of the definition, whose schemas were looked at last.
     generation: i64,
+    /// When the definition was made: of two that have the same name, the older one keeps it.
+    created: String,
 }
 
 impl Holder {
@@ -105,9 +108,73 @@ impl Taken for Others<'_> {
     }
 }
 
+impl Group {
+    /// Whether a definition has lost a name that it was given: another server, which did not know of it yet, gave the
+    /// name to an older one. All servers see the same of this, and decide the same.
+    fn has_lost(
+        &self,
+        name: &str,
+        holder: &Holder,
+        owners: Option<&BTreeSet<String>>,
+        has: impl Fn(&Names) -> bool,
+    ) -> bool {
+        let others = owners.into_iter().flatten().filter(|other| *other != name);
+        let mut others = others.filter_map(|other| Some((other, self.definitions.get(other)?)));
+        others.any(|(other, of)| has(&of.accepted) && (&of.created, other.as_str()) < (&holder.created, name))
+    }
+
+    fn has_lost_resource(&self, name: &str, holder: &Holder, resource: &str) -> bool {
+        let has = |names: &Names| resources(names).any(|other| other == resource);
+        self.has_lost(name, holder, self.resources.get(resource), has)
+    }
+
+    fn has_lost_kind(&self, name: &str, holder: &Holder, kind: &str) -> bool {
+        let has = |names: &Names| kinds(names).any(|other| other == kind);
+        self.has_lost(name, holder, self.kinds.get(kind), has)
+    }
+
+    /// The accepted names of a definition, without those that it has lost.
+    fn kept(&self, name: &str, accepted: &Names) -> Names {
+        let mut kept = accepted.clone();
+        let Some(holder) = self.definitions.get(name) else { return kept };
+        for resource in [&mut kept.plural, &mut kept.singular] {
+            if self.has_lost_resource(name, holder, resource) {
+                resource.clear();
+            }
+        }
+        kept.short_names.retain(|short| !self.has_lost_resource(name, holder, short));
+        for kind in [&mut kept.kind, &mut kept.list_kind] {
+            if self.has_lost_kind(name, holder, kind) {
+                kind.clear();
+            }
+        }
+        kept
+    }
+
+    /// The definitions that have a name of this one, and have lost it or made it lose it.
+    fn losers(&self, name: &str) -> BTreeSet<String> {
+        let Some(holder) = self.definitions.get(name) else { return BTreeSet::new() };
+        let resources = resources(&holder.accepted).filter_map(|resource| self.resources.get(resource));
+        let kinds = kinds(&holder.accepted).filter_map(|kind| self.kinds.get(kind));
+        let sharing: BTreeSet<&String> =
+            resources.chain(kinds).filter(|owners| owners.len() > 1).flatten().collect();
+        let lost = |name: &&&String| {
+            self.definitions
+                .get(**name)
+                .is_some_and(|holder| self.kept(name, &holder.accepted) != holder.accepted)
+        };
+        sharing.iter().filter(lost).map(|name| (*name).clone()).collect()
+    }
+}
+
 /// The group in the name of a definition, which is always `plural.group`.
 fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
+}
+
+fn creation(definition: &Object) -> String {
+    let created = metadata(definition).get("creationTimestamp").and_then(Value::as_str);
+    created.unwrap_or_default().to_owned()
 }
 
 impl Ledger {
@@ -131,11 +198,13 @@ impl Ledger {
                 given: before.given.filter(|(decided, _)| *decided >= revision),
                 is_settled: is_settled(definition) && is_looked_at,
                 generation,
+                created: creation(definition),
             };
             if !holder.is_settled && !metadata(definition).is_terminating() {
                 open.insert(name.to_owned());
             }
             group.enter(name, holder);
+            open.extend(group.losers(name));
         }
         let is_free = |name: &&String, owners: &BTreeMap<String, _>| !owners.contains_key(*name);
         let gave_up = resources(&before.accepted).any(|name| is_free(&name, &group.resources))
@@ -160,7 +229,8 @@ impl Ledger {
         accepted: &Names,
     ) -> (Names, Option<Conflict>) {
         let group = self.0.entry(group_of(name).to_owned()).or_default();
-        let (names, conflict) = accept(wanted, accepted, &Others { group, than: name });
+        let kept = group.kept(name, accepted);
+        let (names, conflict) = accept(wanted, &kept, &Others { group, than: name });
         let mut holder = group.strike(name).unwrap_or_default();
         holder.given = Some((revision, names.clone()));
         group.enter(name, holder);
@@ -227,5 +297,31 @@ mod tests {
         // Somebody else changed the definition, so that the decision came to nothing.
         ledger.note("ones.g", Some((4, &definition(&one, None))));
         assert_eq!(ledger.give("twos.g", 2, &two, &Names::default()).1, None);
+    }
+
+    /// Two servers gave the same name at once. Whatever each of them hears first, the older definition keeps it.
+    #[test]
+    fn of_two_that_were_given_a_name_the_older_one_keeps_it() {
+        let (one, two) = (names("ones", "Thing"), names("twos", "Thing"));
+        let made = |names: &Names, created: &str| {
+            let mut definition = definition(names, Some(names));
+            definition["metadata"]["creationTimestamp"] = json!(created);
+            definition
+        };
+        let heard =
+            [("ones.g", made(&one, "2026-01-02T00:00:01Z")), ("twos.g", made(&two, "2026-01-02T00:00:00Z"))];
+        for order in [[0, 1], [1, 0]] {
+            let mut ledger = Ledger::default();
+            let mut open = BTreeSet::new();
+            for (revision, index) in (1..).zip(order) {
+                let (name, definition) = &heard[index];
+                open.extend(ledger.note(name, Some((revision, definition))));
+            }
+            assert_eq!(open, set(["ones.g"]));
+            let (given, conflict) = ledger.give("ones.g", 3, &one, &one);
+            assert_eq!((given.plural.as_str(), given.kind.as_str()), ("ones", ""));
+            assert_eq!(conflict.map(|(reason, _)| reason), Some("KindConflict"));
+            assert_eq!(ledger.give("twos.g", 3, &two, &two), (two.clone(), None));
+        }
     }
 }

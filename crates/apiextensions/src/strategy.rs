@@ -62,6 +62,12 @@ fn take_status(new: &mut Object, old: &Object) {
     }
 }
 
+/// That an object has no name is told with its metadata; rules are not evaluated then.
+fn without_name(object: &Object) -> Option<field::Error> {
+    let path = field::Path::new("metadata").child("name");
+    metadata(object).name().is_empty().then(|| field::Error::required(&path, ""))
+}
+
 /// A finalizer without a domain could be anybody's, except for Kubernetes' own.
 fn finalizer_warning(finalizer: &str) -> Option<String> {
     const KUBERNETES: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
@@ -113,7 +119,11 @@ impl Strategy for CustomStrategy {
             return errors;
         }
         let mut errors = self.version.schema.validate_create(object, self.version.scale.as_ref());
-        errors.extend(self.version.rules.validate(object, None, &errors));
+        let broken = match without_name(object) {
+            Some(error) => self.version.rules.validate(object, None, &[error]),
+            None => self.version.rules.validate(object, None, &errors),
+        };
+        errors.extend(broken);
         errors
     }
 

@@ -21,6 +21,16 @@ const MAX_DEPTH: usize = 250;
 const EXPECTED_START: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
      NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
+/// The same with what else may stand after an opening bracket.
+const EXPECTED_INDEX: &str = "{'[', '{', '(', '.', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
+     NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const EXPECTED_ARGUMENT: &str = "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
+     NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const EXPECTED_ELEMENT: &str = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, \
+     NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const EXPECTED_ENTRY: &str = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, \
+     NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+
 /// A parsed expression and how many ids it has.
 #[derive(Debug)]
 pub(crate) struct Parsed {
@@ -88,8 +98,7 @@ impl<'s> Parser<'s> {
 
     /// Whether the next token is this symbol.
     fn at(&self, symbol: &str) -> bool {
-        let token = self.peek();
-        token.kind == TokenKind::Symbol && token.text == symbol
+        self.peek().is_symbol(symbol)
     }
 
     /// Takes the next token if it is this symbol.
@@ -104,32 +113,70 @@ impl<'s> Parser<'s> {
         self.take(symbol).ok_or_else(|| self.unexpected("mismatched", &format!("'{symbol}'")))
     }
 
-    /// The end of something with one expression inside.
+    /// The end of something in brackets. What is superfluous is told from what is wrong by what follows; that the end is
+    /// missing is told if all that is open at the end of the text is this.
     fn expect_closing(&mut self, symbol: &str) -> Parse<u32> {
-        match self.take(symbol) {
-            Some(at) => Ok(at),
-            None if self.peek().kind == TokenKind::End => {
-                Err(self.syntax_error(&format!("missing '{symbol}' at '<EOF>'")))
-            }
-            None => Err(self.unexpected("mismatched", &format!("'{symbol}'"))),
+        if let Some(at) = self.take(symbol) {
+            return Ok(at);
         }
+        if self.peek().kind == TokenKind::End && self.open_brackets() == 1 {
+            return Err(self.syntax_error(&format!("missing '{symbol}' at '<EOF>'")));
+        }
+        let how = self.how_unexpected(|next| next.is_symbol(symbol));
+        Err(self.unexpected(how, &format!("'{symbol}'")))
     }
 
     /// The end of a list after an element: a comma would do too.
     fn expect_end_of_list(&mut self, symbol: &str) -> Parse<u32> {
-        self.take(symbol).ok_or_else(|| self.unexpected("mismatched", &format!("{{'{symbol}', ','}}")))
+        if let Some(at) = self.take(symbol) {
+            return Ok(at);
+        }
+        let how = self.how_unexpected(|next| next.is_symbol(symbol) || next.is_symbol(","));
+        Err(self.unexpected(how, &format!("{{'{symbol}', ','}}")))
     }
 
-    /// Something that no expression starts with. What is superfluous is told from what is wrong by what follows.
+    /// What stands between a key and its value.
+    fn expect_colon(&mut self) -> Parse<u32> {
+        if self.at(":") || !self.peek().starts_expression() {
+            return self.expect(":");
+        }
+        let text = self.peek().text;
+        Err(self.syntax_error(&format!("missing ':' at '{text}'")))
+    }
+
+    /// How many brackets are open here.
+    fn open_brackets(&self) -> usize {
+        let read = self.tokens.iter().take(self.next).filter(|token| token.kind == TokenKind::Symbol);
+        read.fold(0, |open: usize, token| match token.text {
+            "(" | "[" | "{" => open + 1,
+            ")" | "]" | "}" => open.saturating_sub(1),
+            _ => open,
+        })
+    }
+
+    /// Something that no expression starts with.
     fn no_expression(&mut self) -> Stop {
-        let next = self.tokens.get(self.next + 1);
-        let starts = |token: &Token<'_>| match token.kind {
-            TokenKind::End => false,
-            TokenKind::Symbol => matches!(token.text, "[" | "{" | "(" | "." | "-" | "!"),
-            _ => true,
-        };
-        let how = if next.is_some_and(starts) { "extraneous" } else { "mismatched" };
-        self.unexpected(how, EXPECTED_START)
+        self.nothing_of(EXPECTED_START)
+    }
+
+    /// An expression, or one of the symbols that these more would be, has to start here.
+    fn check_start(&mut self, expected: &str, others: &[&str]) -> Parse<()> {
+        let token = self.peek();
+        if token.starts_expression() || others.iter().any(|other| token.is_symbol(other)) {
+            return Ok(());
+        }
+        Err(self.nothing_of(expected))
+    }
+
+    fn nothing_of(&mut self, expected: &str) -> Stop {
+        let how = self.how_unexpected(Token::starts_expression);
+        self.unexpected(how, expected)
+    }
+
+    /// What is superfluous is told from what is wrong by what follows.
+    fn how_unexpected(&self, fits: impl Fn(&Token<'s>) -> bool) -> &'static str {
+        let next = self.tokens.get(self.next + 1).filter(|_| self.peek().kind != TokenKind::End);
+        if next.is_some_and(fits) { "extraneous" } else { "mismatched" }
     }
 
     fn unexpected(&mut self, how: &str, expected: &str) -> Stop {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     annotations::{Texts, add, annotate},
     custom::{Defined, Envelope},
+    member::{Member, Members},
     names,
     operation::group_version_kind,
     swagger,
@@ -86,14 +87,14 @@ pub(crate) struct Components<'a> {
     /// Whose document it is: some of the shared types are known as kinds of every version.
     versions: Vec<GroupVersion>,
     schemas: BTreeMap<String, Value>,
-    /// Those that version 2 says in its own way.
-    custom: BTreeMap<String, Value>,
+    /// Those of custom resources, of which each version has its own.
+    custom: Members,
     pending: Vec<Place>,
 }
 
 impl<'a> Components<'a> {
     pub(crate) fn new(sources: &'a Sources<'a>, dialect: Dialect, versions: Vec<GroupVersion>) -> Self {
-        let (schemas, custom) = (BTreeMap::new(), BTreeMap::new());
+        let (schemas, custom) = (BTreeMap::new(), Members::new());
         Self { sources, dialect, versions, schemas, custom, pending: Vec::new() }
     }
 
@@ -155,9 +156,8 @@ impl<'a> Components<'a> {
         let (object, list) = self.custom_schemas(resource, &defined, &references.0);
         self.meta("ObjectMeta");
         self.meta("ListMeta");
-        let into = if self.dialect == Dialect::V3 { &mut self.schemas } else { &mut self.custom };
-        into.insert(object_name, object);
-        into.insert(list_name, list);
+        self.custom.insert(object_name, Member::written(&object));
+        self.custom.insert(list_name, Member::written(&list));
         references
     }
 
@@ -208,13 +208,14 @@ impl<'a> Components<'a> {
     }
 
     /// All types that were referred to.
-    pub(crate) fn finish(mut self) -> BTreeMap<String, Value> {
+    pub(crate) fn finish(mut self) -> Members {
         self.define_pending();
         if self.dialect == Dialect::V2 {
             self.schemas.values_mut().for_each(swagger::reduce);
-            self.schemas.append(&mut self.custom);
         }
-        self.schemas
+        let schemas = self.schemas.into_iter().map(|(name, schema)| (name, Member::Tree(schema)));
+        self.custom.extend(schemas);
+        self.custom
     }
 
     fn define_pending(&mut self) {

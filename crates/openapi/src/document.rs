@@ -1,6 +1,6 @@
 //! Whole documents.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use concord_codec::{JSON_AND_YAML, Offer};
 use concord_meta::GroupVersion;
@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use crate::{
     components::{Components, Dialect, Sources},
+    member::Members,
     names,
     operation::{Answer, Operation, PathItem},
-    paths,
+    paths, protobuf,
 };
 
 /// The forms of discovery.
@@ -23,10 +24,40 @@ const DISCOVERED: &Offer = JSON_AND_YAML;
 /// equal documents have equal bytes.
 #[derive(Serialize)]
 pub(crate) struct Document {
-    components: Value,
+    components: Parts,
     info: Value,
     openapi: &'static str,
-    paths: BTreeMap<String, Value>,
+    paths: Members,
+}
+
+/// What paths refer to.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Parts {
+    schemas: Members,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    security_schemes: Option<Value>,
+}
+
+impl Document {
+    /// The document as a message. Messages that follow one another are one message, with the members of all of them.
+    pub(crate) fn protobuf(&self) -> Vec<u8> {
+        let Parts { schemas, security_schemes } = &self.components;
+        let mut rest =
+            json!({"components": {"schemas": {}}, "info": self.info, "openapi": self.openapi, "paths": {}});
+        if let Some(schemes) = security_schemes {
+            rest["components"]["securitySchemes"] = schemes.clone();
+        }
+        let mut out = protobuf::encode(&rest, Dialect::V3);
+        for (name, schema) in schemas {
+            let part = json!({"components": {"schemas": {name: schema.value()}}});
+            out.extend(protobuf::encode(&part, Dialect::V3));
+        }
+        for (path, item) in &self.paths {
+            out.extend(protobuf::encode(&json!({"paths": {path: item.value()}}), Dialect::V3));
+        }
+        out
+    }
 }
 
 /// What a document can be about.
@@ -128,9 +159,8 @@ impl Subject {
         let mut components = Components::new(sources, Dialect::V3, versions);
         let (tag, items) = self.items(&mut components);
         let schemas = components.finish();
-        let (components, info) = if self.is_custom() {
-            let info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
-            (json!({"schemas": schemas}), info)
+        let (security_schemes, info) = if self.is_custom() {
+            (None, json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}))
         } else {
             let bearer = json!({
                 "description": "A token of the caller.",
@@ -138,9 +168,9 @@ impl Subject {
                 "name": "authorization",
                 "type": "apiKey",
             });
-            let components = json!({"schemas": schemas, "securitySchemes": {"BearerToken": bearer}});
-            (components, json!({"title": "Kubernetes", "version": release}))
+            (Some(json!({"BearerToken": bearer})), json!({"title": "Kubernetes", "version": release}))
         };
+        let components = Parts { schemas, security_schemes };
         let paths = items.into_iter().map(|item| item.document(&tag)).collect();
         Document { components, info, openapi: "3.0.0", paths }
     }

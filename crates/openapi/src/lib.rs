@@ -19,6 +19,7 @@ mod custom;
 mod document;
 mod extensions;
 mod legacy;
+mod member;
 mod merge;
 mod names;
 mod negotiate;

@@ -1,11 +1,17 @@
 //! Parts of other servers in the document of version 2.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use concord_meta::GroupVersion;
 use serde_json::{Map, Value};
 
-use crate::legacy::{own_paths, references, unescape};
+use crate::{
+    legacy::{own_paths, references, unescape},
+    member::{Member, Members},
+};
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
 const DEFINITIONS: &str = "#/definitions/";
@@ -79,8 +85,8 @@ fn closure(mut wanted: BTreeSet<String>, from: &Map<String, Value>, prefix: &str
 
 /// What is shared in a document of version 2.
 pub(crate) struct Whole<'a> {
-    pub(crate) paths: &'a mut BTreeMap<String, Value>,
-    pub(crate) definitions: &'a mut BTreeMap<String, Value>,
+    pub(crate) paths: &'a mut Members,
+    pub(crate) definitions: &'a mut Members,
     pub(crate) parameters: &'a mut Map<String, Value>,
 }
 
@@ -93,18 +99,18 @@ pub(crate) fn add(whole: &mut Whole<'_>, mut part: Map<String, Value>) {
     };
     let (paths, mut definitions, mut parameters) = (take("paths"), take("definitions"), take("parameters"));
     let mut paths = Value::Object(paths);
-    let renamed = conflicts(&definitions, |name| whole.definitions.get(name));
+    let renamed = conflicts(&definitions, |name| whole.definitions.get(name).map(Member::value));
     for value in definitions.values_mut().chain(parameters.values_mut()).chain([&mut paths]) {
         rename(value, DEFINITIONS, &renamed);
     }
     // Which may have changed by what they refer to.
-    let renamed_parameters = conflicts(&parameters, |name| whole.parameters.get(name));
+    let renamed_parameters = conflicts(&parameters, |name| whole.parameters.get(name).map(Cow::Borrowed));
     rename(&mut paths, PARAMETERS, &renamed_parameters);
     for (name, definition) in definitions {
         let name = renamed.get(&name).cloned().unwrap_or(name);
         match whole.definitions.get_mut(&name) {
-            Some(known) => unite_kinds(known, &definition),
-            None => drop(whole.definitions.insert(name, definition)),
+            Some(known) => unite_kinds(known.tree(), &definition),
+            None => drop(whole.definitions.insert(name, Member::Tree(definition))),
         }
     }
     for (name, parameter) in parameters {
@@ -112,7 +118,7 @@ pub(crate) fn add(whole: &mut Whole<'_>, mut part: Map<String, Value>) {
     }
     if let Value::Object(paths) = paths {
         for (path, item) in paths {
-            whole.paths.entry(path).or_insert(item);
+            whole.paths.entry(path).or_insert(Member::Tree(item));
         }
     }
 }
@@ -120,17 +126,18 @@ pub(crate) fn add(whole: &mut Whole<'_>, mut part: Map<String, Value>) {
 /// New names for those that mean something else already.
 fn conflicts<'a>(
     part: &Map<String, Value>,
-    known: impl Fn(&str) -> Option<&'a Value>,
+    known: impl Fn(&str) -> Option<Cow<'a, Value>>,
 ) -> BTreeMap<String, String> {
     let mut renamed = BTreeMap::new();
     for (name, value) in part {
-        if known(name).is_none_or(|known| same(known, value)) {
+        if known(name).is_none_or(|known| same(&known, value)) {
             continue;
         }
         // There are never more names than values.
         let numbered = (2_u32..).map(|number| format!("{name}_v{number}"));
-        let free =
-            |other: &String| !part.contains_key(other) && known(other).is_none_or(|known| same(known, value));
+        let free = |other: &String| {
+            !part.contains_key(other) && known(other).is_none_or(|known| same(&known, value))
+        };
         if let Some(other) = numbered.into_iter().find(free) {
             renamed.insert(name.clone(), other);
         }
@@ -224,12 +231,16 @@ mod tests {
 
     #[test]
     fn names_that_are_taken_get_a_number() {
-        let mut paths = BTreeMap::from([("/taken".to_owned(), json!("own"))]);
-        let mut definitions = BTreeMap::from([
-            ("Same".to_owned(), json!({"type": "object", KINDS: [1]})),
-            ("Other".to_owned(), json!({"type": "object"})),
-            ("Other_v2".to_owned(), json!({"type": "integer"})),
-        ]);
+        let member = |(name, value): (&str, Value)| (name.to_owned(), Member::written(&value));
+        let mut paths = Members::from_iter([("/taken", json!({"own": {}}))].map(member));
+        let mut definitions = Members::from_iter(
+            [
+                ("Same", json!({"type": "object", KINDS: [1]})),
+                ("Other", json!({"type": "object"})),
+                ("Other_v2", json!({"type": "integer"})),
+            ]
+            .map(member),
+        );
         let mut parameters = object(json!({"p": {"name": "own"}}));
         let mut whole =
             Whole { paths: &mut paths, definitions: &mut definitions, parameters: &mut parameters };
@@ -244,12 +255,15 @@ mod tests {
                 "parameters": {"p": {"name": "theirs"}, "q": {}},
             })),
         );
-        assert_eq!(paths["/taken"], "own");
-        assert_eq!(paths["/new"], json!([{"$ref": "#/definitions/Other_v3"}, {"$ref": "#/parameters/p_v2"}]));
-        assert_eq!(definitions["Same"], json!({"type": "object", KINDS: [1, 2]}));
-        assert_eq!(definitions["Other"], json!({"type": "object"}));
-        assert_eq!(definitions["Other_v3"], json!({"type": "string"}));
-        assert_eq!(definitions["New"], json!({"items": {"$ref": "#/definitions/Other_v3"}}));
+        assert_eq!(*paths["/taken"].value(), json!({"own": {}}));
+        assert_eq!(
+            *paths["/new"].value(),
+            json!([{"$ref": "#/definitions/Other_v3"}, {"$ref": "#/parameters/p_v2"}])
+        );
+        assert_eq!(*definitions["Same"].value(), json!({"type": "object", KINDS: [1, 2]}));
+        assert_eq!(*definitions["Other"].value(), json!({"type": "object"}));
+        assert_eq!(*definitions["Other_v3"].value(), json!({"type": "string"}));
+        assert_eq!(*definitions["New"].value(), json!({"items": {"$ref": "#/definitions/Other_v3"}}));
         assert_eq!(
             Value::Object(parameters),
             json!({"p": {"name": "own"}, "p_v2": {"name": "theirs"}, "q": {}})

@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    member::Member,
     parameters::{Parameter, shared_name},
     swagger,
 };
@@ -48,7 +49,7 @@ pub(crate) struct PathItem {
 
 impl PathItem {
     /// What a document of version 3 says of the path.
-    pub(crate) fn document(mut self, tag: &str) -> (String, Value) {
+    pub(crate) fn document(mut self, tag: &str) -> (String, Member) {
         let shared = self.take_shared();
         let mut item = Map::new();
         for operation in self.operations {
@@ -57,11 +58,11 @@ impl PathItem {
         if !shared.is_empty() {
             item.insert("parameters".to_owned(), shared.into_iter().map(Parameter::document).collect());
         }
-        (self.path, item.into())
+        (self.path, Member::written(&item.into()))
     }
 
     /// What a document of version 2 says of the path. Parameters that it refers to are added to `parameters`.
-    pub(crate) fn swagger(mut self, tag: &str, parameters: &mut Map<String, Value>) -> (String, Value) {
+    pub(crate) fn swagger(mut self, tag: &str, parameters: &mut Map<String, Value>) -> (String, Member) {
         let shared = self.take_shared();
         let mut item = Map::new();
         for operation in self.operations {
@@ -71,7 +72,7 @@ impl PathItem {
             let shared = shared.into_iter().map(|parameter| refer(parameter, parameters)).collect();
             item.insert("parameters".to_owned(), shared);
         }
-        (self.path, item.into())
+        (self.path, Member::written(&item.into()))
     }
 
     /// What all operations can be given, which stands with the path.

@@ -206,13 +206,6 @@ impl Document {
         }
     }
 
-    fn dialect(&self) -> Dialect {
-        match self.about {
-            About::Subject(_) | About::Extension(_) => Dialect::V3,
-            About::Everything => Dialect::V2,
-        }
-    }
-
     /// A document that was here before, by its hash.
     pub(crate) fn replaced(&self, hash: &str) -> Option<&Packed> {
         self.before.iter().find(|(known, _)| **known == *hash).map(|(_, packed)| packed)
@@ -264,13 +257,12 @@ impl Document {
                 Packed::new(&json)
             }
             Form::Protobuf => {
-                let document = match self.written(publication) {
-                    Written::V3(document) => serde_json::to_value(document),
-                    Written::V2(document) => serde_json::to_value(document),
-                    Written::Foreign(document) => Ok(document),
+                let message = match self.written(publication) {
+                    Written::V3(document) => document.protobuf(),
+                    Written::V2(document) => document.protobuf(),
+                    Written::Foreign(document) => protobuf::encode(&document, Dialect::V3),
                 };
-                let document = document.expect(SAYABLE);
-                Packed::new(&protobuf::encode(&document, self.dialect()))
+                Packed::new(&message)
             }
         }
     }
@@ -299,7 +291,8 @@ impl Document {
                     About::Subject(subject) => Some(subject),
                     _ => None,
                 });
-                let mut swagger = Swagger::new(subjects, &context.release, &sources);
+                let subjects: Vec<&Subject> = subjects.collect();
+                let mut swagger = Swagger::new(&subjects, &context.release, &sources);
                 let others = leaves.filter_map(|leaf| match &leaf.about {
                     About::Extension(document) => document.swagger(),
                     _ => None,
@@ -330,3 +323,6 @@ pub(crate) fn hash(bytes: &[u8]) -> Arc<str> {
     let hash: String = digest(&SHA512, bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
     hash.into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,48 +1,63 @@
 //! Version 2: one document about everything, for old clients. It says less than version 3.
 
-use std::collections::BTreeMap;
+use std::{panic::resume_unwind, thread};
 
+use concord_meta::GroupVersion;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
     components::{Components, Dialect, Sources},
     document::Subject,
+    member::Members,
     merge::{self, Whole},
+    protobuf,
 };
 
 /// A document of version 2, its members in the order of their names.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Swagger {
-    definitions: BTreeMap<String, Value>,
+    definitions: Members,
     info: Value,
     parameters: Map<String, Value>,
-    paths: BTreeMap<String, Value>,
+    paths: Members,
     security: Value,
     security_definitions: Value,
     swagger: &'static str,
 }
 
+/// What some of the subjects have to say.
+#[derive(Default)]
+struct Part {
+    definitions: Members,
+    parameters: Map<String, Value>,
+    paths: Members,
+}
+
+/// How many threads make the document: few, so that something is left for requests.
+const THREADS: usize = 2;
+
 impl Swagger {
     /// The document about all subjects. `release` is the version of the API as a whole, such as `1.36`.
-    pub(crate) fn new<'a>(
-        subjects: impl Iterator<Item = &'a Subject> + Clone,
-        release: &str,
-        sources: &Sources<'_>,
-    ) -> Self {
-        let versions = subjects.clone().filter_map(Subject::version).cloned().collect();
-        let mut components = Components::new(sources, Dialect::V2, versions);
-        let (mut parameters, mut paths) = (Map::new(), BTreeMap::new());
-        for subject in subjects {
-            let (tag, items) = subject.items(&mut components);
-            paths.extend(items.into_iter().map(|item| item.swagger(&tag, &mut parameters)));
-        }
+    pub(crate) fn new(subjects: &[&Subject], release: &str, sources: &Sources<'_>) -> Self {
+        let versions: Vec<GroupVersion> =
+            subjects.iter().filter_map(|subject| subject.version()).cloned().collect();
+        let versions = &versions;
+        let share = subjects.len().div_ceil(THREADS).max(1);
+        let mut all = Part::default();
+        thread::scope(|scope| {
+            let write = |share| scope.spawn(move || Part::new(share, versions.clone(), sources));
+            let threads: Vec<_> = subjects.chunks(share).map(write).collect();
+            for thread in threads {
+                all.append(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+        });
         Self {
-            definitions: components.finish(),
+            definitions: all.definitions,
             info: json!({"title": "Kubernetes", "version": release}),
-            parameters,
-            paths,
+            parameters: all.parameters,
+            paths: all.paths,
             security: json!([{"BearerToken": []}]),
             security_definitions: json!({
                 "BearerToken": {
@@ -56,10 +71,44 @@ impl Swagger {
         }
     }
 
+    /// The document as a message. Messages that follow one another are one message, with the members of all of them.
+    pub(crate) fn protobuf(&self) -> Vec<u8> {
+        let rest = json!({
+            "definitions": {}, "info": self.info, "parameters": self.parameters, "paths": {}, "security": self.security,
+            "securityDefinitions": self.security_definitions, "swagger": self.swagger,
+        });
+        let mut out = protobuf::encode(&rest, Dialect::V2);
+        for (of, members) in [("definitions", &self.definitions), ("paths", &self.paths)] {
+            for (name, member) in members {
+                out.extend(protobuf::encode(&json!({of: {name: member.value()}}), Dialect::V2));
+            }
+        }
+        out
+    }
+
     /// Adds what another server says.
     pub(crate) fn add(&mut self, part: Map<String, Value>) {
         let Self { paths, definitions, parameters, .. } = self;
         merge::add(&mut Whole { paths, definitions, parameters }, part);
+    }
+}
+
+impl Part {
+    fn new(subjects: &[&Subject], versions: Vec<GroupVersion>, sources: &Sources<'_>) -> Self {
+        let mut components = Components::new(sources, Dialect::V2, versions);
+        let (mut parameters, mut paths) = (Map::new(), Members::new());
+        for subject in subjects {
+            let (tag, items) = subject.items(&mut components);
+            paths.extend(items.into_iter().map(|item| item.swagger(&tag, &mut parameters)));
+        }
+        Self { definitions: components.finish(), parameters, paths }
+    }
+
+    /// What both parts have is the same in both.
+    fn append(&mut self, mut other: Self) {
+        self.definitions.append(&mut other.definitions);
+        self.parameters.append(&mut other.parameters);
+        self.paths.append(&mut other.paths);
     }
 }
 

@@ -59,7 +59,11 @@ impl Form {
             }
             .map_err(|error| error.to_string()),
             Self::Custom(schema) => {
-                let unknown = schema.shape(object, Malformed::Refused).map_err(|error| error.to_string())?;
+                let unknown = match source {
+                    Source::Read | Source::Body => schema.shape(object, Malformed::Refused),
+                    Source::Map => schema.shape_applied(object, Malformed::Refused),
+                };
+                let unknown = unknown.map_err(|error| error.to_string())?;
                 Ok(unknown.into_iter().map(Violation::Unknown).collect())
             }
         }

@@ -8,7 +8,7 @@ use concord_meta::{
 use concord_replica::{Entry, Error, Snapshot};
 use concord_store::{KeyRange, Revision};
 
-use crate::{Registry, Selection, Storage, failure};
+use crate::{Registry, Selection, Storage, failure, remote::BATCH_OBJECTS};
 
 /// How long a read waits for a revision that is not here yet, as upstream does.
 pub(crate) const WAIT_FOR_REVISION: Duration = Duration::from_secs(3);
@@ -59,7 +59,11 @@ impl Registry {
         if let Some(start) = position.start {
             range = range.starting_at(start);
         }
-        Ok(page(storage, &selection, &position.snapshot, &range, position.limit))
+        let (snapshot, limit) = (&position.snapshot, position.limit);
+        if storage.is_translated() && selection.reads_objects() {
+            return translated_page(storage, &selection, snapshot, &range, limit).await;
+        }
+        Ok(page(storage, &selection, snapshot, &range, limit))
     }
 
     async fn position(
@@ -133,7 +137,7 @@ fn page(
     let mut meant = Vec::new();
     let mut more = false;
     for entry in entries.by_ref() {
-        if !selection.matches(storage, &entry.key, &entry.value) {
+        if !selection.matches(storage, entry) {
             continue;
         }
         if limit > 0 && meant.len() == limit {
@@ -142,16 +146,44 @@ fn page(
         }
         meant.push(entry.clone());
     }
-    let mut listing = Listing {
-        entries: meant,
-        revision: snapshot.revision(),
-        continue_token: String::new(),
-        remaining_item_count: None,
-    };
-    if more {
-        // The one that was taken to see that there are more is one of them.
-        let rest = 1 + entries.count() as u64;
-        listing.remaining_item_count = selection.is_everything().then_some(rest);
+    // The one that was taken to see that there are more is one of them.
+    let rest = more.then(|| 1 + entries.count() as u64);
+    listing(storage, selection, snapshot, meant, rest)
+}
+
+/// As [`page`], where somebody else has to be asked what an object says that decides whether it is meant.
+async fn translated_page(
+    storage: &Storage,
+    selection: &Selection,
+    snapshot: &Snapshot,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Listing, Status> {
+    let mut entries: Vec<Entry> = snapshot.scan(range).cloned().collect();
+    let mut meant = Vec::new();
+    for batch in entries.chunks_mut(BATCH_OBJECTS) {
+        storage.translate_entries(&mut batch.iter_mut().collect::<Vec<_>>()).await?;
+        meant.extend(batch.iter().filter(|entry| selection.matches(storage, entry)).cloned());
+        if limit > 0 && meant.len() > limit {
+            let rest = meant.split_off(limit).len() as u64;
+            return Ok(listing(storage, selection, snapshot, meant, Some(rest)));
+        }
+    }
+    Ok(listing(storage, selection, snapshot, meant, None))
+}
+
+/// A page with these entries; `rest` is how many objects follow, if any do, which is told only if all are meant.
+fn listing(
+    storage: &Storage,
+    selection: &Selection,
+    snapshot: &Snapshot,
+    entries: Vec<Entry>,
+    rest: Option<u64>,
+) -> Listing {
+    let remaining_item_count = rest.filter(|_| selection.is_everything());
+    let revision = snapshot.revision();
+    let mut listing = Listing { entries, revision, continue_token: String::new(), remaining_item_count };
+    if rest.is_some() {
         listing.continue_token = next_token(storage, selection, &listing);
     }
     listing

@@ -15,17 +15,23 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use concord_codec::encode_object;
 use concord_meta::{GroupVersion, Status};
+use concord_replica::Entry;
 use concord_store::KeyValue;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::MutexGuard;
 
-use crate::{ConversionError, Item, Listing, Object, Resource, Storage, encode::stored_object, metadata_mut};
+use crate::{
+    ConversionError, Item, Listing, Object, Resource, Storage,
+    encode::{stored_object, stored_prefix},
+    metadata_mut,
+};
 
 /// How much is kept of what was converted, in bytes of what it was made of and what was made of it.
 const KEPT_BYTES: usize = 8 << 20;
 /// How much is sent at once, in bytes of stored objects and in objects.
 const BATCH_BYTES: usize = 1 << 20;
-const BATCH_OBJECTS: usize = 500;
+pub(crate) const BATCH_OBJECTS: usize = 500;
 
 /// Somebody who converts objects when asked.
 #[async_trait]
@@ -42,6 +48,8 @@ pub trait Translator: Send + Sync + 'static {
 pub struct Remote {
     translator: Arc<dyn Translator>,
     said: Mutex<Said>,
+    /// Held by the watcher that asks.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// Stored bytes, by the version asked for, and what they are in it. What is stored never changes what it means while a
@@ -72,7 +80,7 @@ impl Said {
 impl Remote {
     /// Asks this translator.
     pub fn new(translator: Arc<dyn Translator>) -> Self {
-        Self { translator, said: Mutex::default() }
+        Self { translator, said: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
 
     pub(crate) async fn ask(
@@ -137,52 +145,40 @@ fn encoded(object: &Object) -> Bytes {
     out.into_boxed_slice().into()
 }
 
-impl Resource {
-    fn remote(&self) -> Option<&Remote> {
-        self.storage()?.remote()
-    }
-
-    /// Whether [`Resource::translate`] may have something to do.
-    pub fn is_translated(&self) -> bool {
+impl Storage {
+    /// Whether objects may have to be translated before they are what clients of this version get.
+    pub(crate) fn is_translated(&self) -> bool {
         self.remote().is_some()
     }
 
-    /// Brings a stored object into the version of this resource, if that takes somebody who has to be asked. Every other
-    /// object stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// 500 with what the one who was asked said.
-    pub async fn translate(&self, mut item: Item) -> Result<Item, Status> {
-        if self.is_translated() {
-            self.translate_all(slice::from_mut(&mut item.value)).await?;
-        }
-        Ok(item)
+    /// Waits until nobody else who waits like this is asking. Watchers want the same objects at the same time: whoever
+    /// comes second finds what the first one was told.
+    pub(crate) async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        Some(self.remote()?.turn.lock().await)
     }
 
-    /// [`Resource::translate`] for all objects of a list, at once as far as possible.
+    /// Brings stored objects into the version that this storage works in, at once as far as possible.
     ///
     /// # Errors
     ///
     /// As [`Resource::translate`].
-    pub async fn translate_list(&self, mut listing: Listing) -> Result<Listing, Status> {
-        if self.is_translated() {
-            let mut values: Vec<Bytes> = listing.entries.iter().map(|entry| entry.value.clone()).collect();
-            self.translate_all(&mut values).await?;
-            for (entry, value) in listing.entries.iter_mut().zip(values) {
-                if entry.value != value {
-                    *entry = Arc::new(KeyValue { value, ..KeyValue::clone(entry) });
-                }
+    pub(crate) async fn translate_entries(&self, entries: &mut [&mut Entry]) -> Result<(), Status> {
+        let mut values: Vec<Bytes> = entries.iter().map(|entry| entry.value.clone()).collect();
+        self.translate_all(&mut values).await?;
+        for (entry, value) in entries.iter_mut().zip(values) {
+            if entry.value != value {
+                **entry = Arc::new(KeyValue { value, ..KeyValue::clone(entry) });
             }
         }
-        Ok(listing)
+        Ok(())
     }
 
     async fn translate_all(&self, values: &mut [Bytes]) -> Result<(), Status> {
         let Some(remote) = self.remote() else { return Ok(()) };
+        let translated = stored_prefix(&self.kind, &self.version.to_string());
         let mut missing = Vec::new();
         for (index, value) in values.iter_mut().enumerate() {
-            if value.starts_with(self.stored_prefix()) {
+            if value.starts_with(&translated) {
                 continue;
             }
             match remote.find(&self.version, value) {
@@ -209,14 +205,15 @@ impl Resource {
         for index in batch {
             let mut object = stored_object(&values[*index])?;
             let stored = object.get("apiVersion").and_then(Value::as_str);
-            if let Some(form) = stored.and_then(|stored| self.storage()?.form(stored)) {
+            if let Some(form) = stored.and_then(|stored| self.form(stored)) {
                 form.renew(&mut object);
             }
             objects.push(object);
         }
         let made = remote.ask(&objects, &self.version).await.map_err(refused)?;
+        let form = self.form(&self.version.to_string());
         for (index, mut object) in batch.iter().zip(made) {
-            if let Some(form) = self.form() {
+            if let Some(form) = form {
                 form.fit(&mut object);
             }
             let made = encoded(&object);
@@ -224,6 +221,35 @@ impl Resource {
             values[*index] = made;
         }
         Ok(())
+    }
+}
+
+/// A kind that needs somebody else to convert it has a storage for each version, which works in that version.
+impl Resource {
+    /// Brings a stored object into the version of this resource, if that takes somebody who has to be asked. Every other
+    /// object stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// 500 with what the one who was asked said.
+    pub async fn translate(&self, mut item: Item) -> Result<Item, Status> {
+        if let Some(storage) = self.storage() {
+            storage.translate_all(slice::from_mut(&mut item.value)).await?;
+        }
+        Ok(item)
+    }
+
+    /// [`Resource::translate`] for all objects of a list, at once as far as possible.
+    ///
+    /// # Errors
+    ///
+    /// As [`Resource::translate`].
+    pub async fn translate_list(&self, mut listing: Listing) -> Result<Listing, Status> {
+        if let Some(storage) = self.storage().filter(|storage| storage.is_translated()) {
+            let mut entries: Vec<&mut Entry> = listing.entries.iter_mut().collect();
+            storage.translate_entries(&mut entries).await?;
+        }
+        Ok(listing)
     }
 
     /// The bytes that an object of this resource is stored as. What cannot be read again afterwards is not stored: it is
@@ -248,7 +274,7 @@ impl Resource {
             form.renew(&mut stored);
         }
         let value = encoded(&stored);
-        self.translate_all(&mut [value.clone()]).await?;
+        storage.translate_all(&mut [value.clone()]).await?;
         Ok(value)
     }
 }

@@ -2,10 +2,13 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::Bytes;
 use concord_meta::{Status, fields, fields::KnownFields, labels};
-use concord_replica::Scope;
+use concord_replica::{Entry, Scope};
 use serde::Deserialize;
 
-use crate::{Object, ObjectName, Storage, encode::stored_object};
+use crate::{
+    Form, Item, Object, ObjectName, Storage,
+    encode::{stored_object, stored_version},
+};
 
 /// Which objects of a collection are meant.
 #[derive(Debug, Clone)]
@@ -75,9 +78,18 @@ impl Selection {
         }
     }
 
+    /// Whether the object itself says whether it is meant, not its key alone.
+    pub(crate) fn reads_objects(&self) -> bool {
+        !self.labels.is_everything() || !self.is_by_key()
+    }
+
+    fn is_by_key(&self) -> bool {
+        self.fields.terms().iter().all(|term| in_key(&term.field))
+    }
+
     /// Whether a stored object is meant. One that cannot be read is not.
-    pub fn matches(&self, storage: &Storage, key: &[u8], value: &Bytes) -> bool {
-        self.is_everything() || (self.labels_match(value) && self.fields_match(storage, key, value))
+    pub fn matches(&self, storage: &Storage, entry: &Entry) -> bool {
+        self.is_everything() || (self.labels_match(&entry.value) && self.fields_match(storage, entry))
     }
 
     fn labels_match(&self, value: &Bytes) -> bool {
@@ -90,19 +102,33 @@ impl Selection {
         })
     }
 
-    fn fields_match(&self, storage: &Storage, key: &[u8], value: &Bytes) -> bool {
+    fn fields_match(&self, storage: &Storage, entry: &Entry) -> bool {
         if self.fields.is_everything() {
             return true;
         }
-        let Some(name) = storage.object_name(key) else { return false };
-        let only_metadata = self.fields.terms().iter().all(|term| in_key(&term.field));
-        let object = if only_metadata { Some(Object::new()) } else { stored_object(value).ok() };
+        let Some(name) = storage.object_name(&entry.key) else { return false };
+        let object = if self.is_by_key() { Some(Object::new()) } else { storage.selected(entry) };
         let Some(object) = object else { return false };
         self.fields.matches(|field| match field {
             "metadata.name" => Cow::Borrowed(name.name),
             "metadata.namespace" => Cow::Borrowed(name.namespace),
             field => storage.strategy.field(&object, field),
         })
+    }
+}
+
+impl Storage {
+    /// An object, as far as its fields are looked at: those of a custom kind as clients of this version see them.
+    fn selected(&self, entry: &Entry) -> Option<Object> {
+        let version = self.version.to_string();
+        let is_custom = matches!(self.form(&version), Some(Form::Custom(_)));
+        let is_as_stored = || {
+            entry.mod_revision >= self.formed_since && stored_version(&entry.value) == Some(version.as_str())
+        };
+        match is_custom && !is_as_stored() {
+            true => self.object(&Item::from(entry)).ok(),
+            false => stored_object(&entry.value).ok(),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use concord_codec::{EventType, TypeFields};
@@ -10,7 +10,7 @@ use concord_meta::{
 use concord_replica::{Batch, Closed, Entry, Error, Event, Subscription};
 use concord_store::Revision;
 
-use crate::{Registry, Resource, Selection, Storage, failure};
+use crate::{Registry, Resource, Selection, Storage, failure, remote::BATCH_OBJECTS};
 
 /// A watch that is asked for.
 #[derive(Clone, Copy)]
@@ -57,7 +57,12 @@ pub struct Watch {
     /// The revision to say once the initial state has been.
     initial_end: Option<Revision>,
     pending: VecDeque<WatchEvent>,
+    /// What comes next, where somebody has to be asked what objects are in this version. It is kept, so that nothing is
+    /// asked twice if nobody waits for a while.
+    translation: Option<Translation>,
 }
+
+type Translation = Pin<Box<dyn Future<Output = Result<Vec<WatchEvent>, Status>> + Send>>;
 
 /// Where a watch starts.
 enum Start {
@@ -122,7 +127,8 @@ impl Registry {
         let (snapshot, subscription) =
             self.replica.snapshot_and_subscribe(scope).map_err(|error| failure::read_failed(&error))?;
         let entries = snapshot.scan(&range);
-        let initial = entries.filter(|entry| selection.matches(storage, &entry.key, &entry.value));
+        // Those that have to be translated are looked at then.
+        let initial = entries.filter(|entry| storage.is_translated() || selection.matches(storage, entry));
         Ok(Watch {
             initial: initial.cloned().collect(),
             initial_end: Some(snapshot.revision()),
@@ -131,6 +137,7 @@ impl Registry {
             subscription,
             after: 0,
             pending: VecDeque::new(),
+            translation: None,
         })
     }
 
@@ -158,6 +165,7 @@ impl Registry {
             initial: VecDeque::new(),
             initial_end: None,
             pending: VecDeque::new(),
+            translation: None,
         })
     }
 }
@@ -177,6 +185,10 @@ impl Watch {
             if let Some(event) = self.ready() {
                 return Ok(event);
             }
+            if self.translates() {
+                self.translated().await?;
+                continue;
+            }
             let batch = self.subscription.next().await.map_err(end)?;
             self.take(&batch);
         }
@@ -192,31 +204,75 @@ impl Watch {
             if let Some(event) = self.ready() {
                 return Ok(Some(event));
             }
+            if self.translates() {
+                return Ok(None);
+            }
             let Some(batch) = self.subscription.try_next().map_err(end)? else { return Ok(None) };
             self.take(&batch);
         }
     }
 
     fn ready(&mut self) -> Option<WatchEvent> {
+        if let Some(event) = self.pending.pop_front() {
+            return Some(event);
+        }
+        if self.translates() {
+            return None;
+        }
         if let Some(entry) = self.initial.pop_front() {
-            let (value, revision) = (entry.value.clone(), entry.mod_revision);
-            return Some(WatchEvent::Object { event: EventType::Added, value, revision });
+            return Some(added(&entry));
         }
-        if let Some(revision) = self.initial_end.take() {
-            return Some(WatchEvent::InitialEventsEnd(revision));
-        }
-        self.pending.pop_front()
+        self.initial_end.take().map(WatchEvent::InitialEventsEnd)
     }
 
     fn take(&mut self, batch: &Batch) {
-        let later = batch.iter().filter(|event| event.revision > self.after);
-        let seen = later.filter_map(|event| seen_through(&self.storage, &self.selection, event));
-        self.pending.extend(seen);
+        let mut changes = self.changes(batch);
+        if !self.storage.is_translated() {
+            let seen =
+                changes.into_iter().filter_map(|change| change.seen_through(&self.storage, &self.selection));
+            self.pending.extend(seen);
+            return;
+        }
+        // All that happened while somebody was being asked is asked for at once. That there is no more comes up again.
+        while changes.len() < BATCH_OBJECTS
+            && let Ok(Some(batch)) = self.subscription.try_next()
+        {
+            changes.extend(self.changes(&batch));
+        }
+        let (storage, selection) = (Arc::clone(&self.storage), self.selection.clone());
+        self.translation = Some(Box::pin(translate_changes(storage, selection, changes)));
     }
 
-    /// Up to which revision everything has been said: what a bookmark tells the client.
-    pub fn bookmark(&mut self) -> Revision {
-        self.subscription.bookmark().max(self.after)
+    fn changes(&self, batch: &Batch) -> Vec<Change> {
+        batch.iter().filter(|event| event.revision > self.after).map(Change::from).collect()
+    }
+
+    /// Whether something is being translated; what there was in the beginning comes first, many objects at once.
+    fn translates(&mut self) -> bool {
+        if self.translation.is_none() && self.storage.is_translated() && !self.initial.is_empty() {
+            let first = self.initial.drain(..self.initial.len().min(BATCH_OBJECTS)).collect();
+            let (storage, selection) = (Arc::clone(&self.storage), self.selection.clone());
+            self.translation = Some(Box::pin(translate_state(storage, selection, first)));
+        }
+        self.translation.is_some()
+    }
+
+    async fn translated(&mut self) -> Result<(), WatchEnd> {
+        let Some(translation) = &mut self.translation else { return Ok(()) };
+        let translated = translation.await;
+        self.translation = None;
+        self.pending.extend(translated.map_err(|status| WatchEnd::Error(Box::new(status)))?);
+        Ok(())
+    }
+
+    /// Up to which revision everything has been said: what a bookmark tells the client. `None` while there is something
+    /// that was not said yet: who begins again at a bookmark would never learn of it.
+    pub fn bookmark(&mut self) -> Option<Revision> {
+        let is_behind = !self.initial.is_empty()
+            || self.initial_end.is_some()
+            || !self.pending.is_empty()
+            || self.translation.is_some();
+        (!is_behind).then(|| self.subscription.bookmark().max(self.after))
     }
 
     /// What is watched.
@@ -232,18 +288,63 @@ fn end(closed: Closed) -> WatchEnd {
     }
 }
 
-/// What a change looks like to somebody who only sees the objects that are selected.
-fn seen_through(storage: &Storage, selection: &Selection, event: &Event) -> Option<WatchEvent> {
-    let meant = |entry: &&Entry| selection.matches(storage, &entry.key, &entry.value);
-    let now = event.current().filter(meant);
-    let before = event.previous().filter(meant);
-    let (kind, entry) = match (before, now) {
-        (None, Some(now)) => (EventType::Added, now),
-        (Some(_), Some(now)) => (EventType::Modified, now),
-        (Some(before), None) => (EventType::Deleted, before),
-        (None, None) => return None,
-    };
-    Some(WatchEvent::Object { event: kind, value: entry.value.clone(), revision: event.revision })
+fn added(entry: &Entry) -> WatchEvent {
+    WatchEvent::Object { event: EventType::Added, value: entry.value.clone(), revision: entry.mod_revision }
+}
+
+/// A change of an object.
+struct Change {
+    before: Option<Entry>,
+    now: Option<Entry>,
+    revision: Revision,
+}
+
+impl From<&Event> for Change {
+    fn from(event: &Event) -> Self {
+        Self { before: event.previous().cloned(), now: event.current().cloned(), revision: event.revision }
+    }
+}
+
+impl Change {
+    /// What it looks like to somebody who only sees the objects that are selected.
+    fn seen_through(self, storage: &Storage, selection: &Selection) -> Option<WatchEvent> {
+        let meant = |entry: &Entry| selection.matches(storage, entry);
+        let (event, entry) = match (self.before.filter(meant), self.now.filter(meant)) {
+            (None, Some(now)) => (EventType::Added, now),
+            (Some(_), Some(now)) => (EventType::Modified, now),
+            (Some(before), None) => (EventType::Deleted, before),
+            (None, None) => return None,
+        };
+        Some(WatchEvent::Object { event, value: entry.value.clone(), revision: self.revision })
+    }
+
+    /// The entries of which somebody has to know what they say: both if what they say matters, else the one that is told.
+    fn told(&mut self, selection: &Selection) -> impl Iterator<Item = &mut Entry> {
+        let before = self.before.as_mut().filter(|_| self.now.is_none() || selection.reads_objects());
+        before.into_iter().chain(self.now.as_mut())
+    }
+}
+
+async fn translate_changes(
+    storage: Arc<Storage>,
+    selection: Selection,
+    mut changes: Vec<Change>,
+) -> Result<Vec<WatchEvent>, Status> {
+    let _turn = storage.turn().await;
+    let mut entries: Vec<&mut Entry> =
+        changes.iter_mut().flat_map(|change| change.told(&selection)).collect();
+    storage.translate_entries(&mut entries).await?;
+    Ok(changes.into_iter().filter_map(|change| change.seen_through(&storage, &selection)).collect())
+}
+
+async fn translate_state(
+    storage: Arc<Storage>,
+    selection: Selection,
+    mut entries: Vec<Entry>,
+) -> Result<Vec<WatchEvent>, Status> {
+    let _turn = storage.turn().await;
+    storage.translate_entries(&mut entries.iter_mut().collect::<Vec<_>>()).await?;
+    Ok(entries.iter().filter(|entry| selection.matches(&storage, entry)).map(added).collect())
 }
 
 impl Resource {

@@ -267,6 +267,24 @@ async fn a_watch_sees_objects_come_to_match_and_leave() {
 }
 
 #[tokio::test]
+async fn a_bookmark_promises_only_what_was_said() {
+    let fixture = Fixture::new().await;
+    for name in ["a", "b"] {
+        fixture.create(widget(name, json!({}))).await.expect("created");
+    }
+    let mut watch = fixture.watch(&[]).await;
+    for _ in 0..3 {
+        assert_eq!(watch.bookmark(), None, "there is more in the beginning");
+        watch.next().await.expect("goes on");
+    }
+    let since = watch.bookmark().expect("all was said");
+    fixture.create(widget("c", json!({}))).await.expect("created");
+    let Ok(WatchEvent::Object { revision, .. }) = watch.next().await else { panic!("an object is told") };
+    assert!(revision > since);
+    assert!(watch.bookmark() >= Some(revision));
+}
+
+#[tokio::test]
 async fn a_watch_that_starts_too_early_ends_with_an_error() {
     let fixture = Fixture::new().await;
     let options = concord_meta::options::ListOptions::from_query(concord_meta::options::Query(&[

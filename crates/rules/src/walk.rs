@@ -2,9 +2,9 @@
 
 use concord_cel::Budget;
 use concord_meta::field::{Error, Path};
-use concord_structural::{MAX_ERRORS, Node};
+use concord_structural::{Correlation, KeyedItems, MAX_ERRORS, Node};
 
-use crate::correlate::{Comparisons, OldItems, Pair};
+use crate::correlate::Pair;
 use crate::json::Json;
 use crate::place::Place;
 use crate::rules::Findings;
@@ -15,7 +15,7 @@ pub(crate) struct Walk {
     /// Whether no more rules are evaluated, because they cost too much or enough of them are broken.
     pub(crate) is_over: bool,
     findings: Findings,
-    comparisons: Comparisons,
+    correlation: Correlation,
 }
 
 /// A part of the object and what is known of it.
@@ -40,8 +40,8 @@ impl<'a> At<'a> {
 impl Walk {
     /// `budget` is what all rules together may cost.
     pub(crate) fn new(budget: u64) -> Self {
-        let (findings, comparisons) = (Findings::default(), Comparisons::default());
-        Self { budget: Budget::new(budget), is_over: false, findings, comparisons }
+        let (findings, correlation) = (Findings::default(), Correlation::default());
+        Self { budget: Budget::new(budget), is_over: false, findings, correlation }
     }
 
     /// What was found, and what is left of the budget: negative if it was not enough.
@@ -111,9 +111,10 @@ impl Walk {
 
     fn items(&mut self, at: At<'_>, path: &Path) {
         let Some((place, node)) = at.place.items.as_deref().zip(at.node.items()) else { return };
-        let old = OldItems::new(at.node, at.old.and_then(Json::list));
+        let old = at.old.and_then(Json::list).map(|old| KeyedItems::new(at.node, old));
         for (index, item) in at.new.list().into_iter().flatten().enumerate() {
-            self.visit(at.child(node, place, Json::Value(item), old.of(item)), &path.index(index));
+            let old = old.as_ref().and_then(|old| old.get(item)).map(Json::Value);
+            self.visit(at.child(node, place, Json::Value(item), old), &path.index(index));
         }
     }
 
@@ -126,7 +127,7 @@ impl Walk {
     /// A rule is broken. That is excused if nothing changed, unless the rule is about the change.
     pub(crate) fn broken(&mut self, at: At<'_>, is_excusable: bool, error: Error) {
         let excuse = at.excuse.filter(|_| is_excusable);
-        if !excuse.is_some_and(|pair| self.comparisons.is_unchanged(pair)) {
+        if !excuse.is_some_and(|pair| pair.is_unchanged(&mut self.correlation)) {
             self.error(error);
         } else if self.findings.warnings.len() < MAX_ERRORS {
             self.findings.warnings.push(error);

@@ -31,6 +31,13 @@ pub enum Misshapen {
     Embedded(#[from] Error),
 }
 
+/// What becomes of nulls that are not allowed and have no default.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Pruned,
+    Kept,
+}
+
 impl Schema {
     /// Gives an object the shape that the schema demands before it is validated, as upstream does whenever it
     /// decodes one: metadata is coerced, unknown fields and nulls are pruned, defaults are set. To do it twice
@@ -45,18 +52,41 @@ impl Schema {
         Ok(unknown)
     }
 
+    /// [`Schema::shape`] for what came out of applied configurations. Nulls that somebody applied stay, and validation
+    /// refuses them where they are not allowed: upstream does not decode such an object again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::shape`].
+    pub fn shape_applied(&self, object: &mut Object, malformed: Malformed) -> Result<Vec<String>, Misshapen> {
+        let unknown = self.fit_with(object, malformed, Nulls::Kept)?;
+        self.default(object);
+        Ok(unknown)
+    }
+
     /// The same without defaults.
     ///
     /// # Errors
     ///
     /// As [`Schema::shape`].
     pub fn fit(&self, object: &mut Object, malformed: Malformed) -> Result<Vec<String>, Misshapen> {
+        self.fit_with(object, malformed, Nulls::Pruned)
+    }
+
+    fn fit_with(
+        &self,
+        object: &mut Object,
+        malformed: Malformed,
+        nulls: Nulls,
+    ) -> Result<Vec<String>, Misshapen> {
         let mut unknown = Vec::new();
         if let Some(metadata) = object.get_mut("metadata") {
             unknown = coerce_metadata(metadata, malformed, "metadata")?;
         }
         unknown.extend(self.prune(object));
-        self.prune_nulls(object);
+        if nulls == Nulls::Pruned {
+            self.prune_nulls(object);
+        }
         unknown.extend(self.coerce(object, malformed)?);
         Ok(unknown)
     }

@@ -12,6 +12,7 @@
 //! Start with [`Schema`], [`Node`] and [`crd::validate_create`].
 
 mod coerce;
+mod correlate;
 pub mod crd;
 mod default;
 mod formats;
@@ -28,6 +29,7 @@ mod schema;
 mod validate;
 
 pub use coerce::{Malformed, Misshapen};
+pub use correlate::{Correlation, KeyedItems};
 pub use jsonpath::{JsonPath, JsonPathError, print as print_json_path_value};
 pub use merge::MergeType;
 pub use objectmeta::object_meta;

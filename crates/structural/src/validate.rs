@@ -7,7 +7,6 @@
 mod junctors;
 mod number;
 mod path;
-mod ratchet;
 mod scalar;
 
 use std::collections::HashSet;
@@ -15,13 +14,11 @@ use std::collections::HashSet;
 use concord_meta::field::{Error, Path};
 use serde_json::Value;
 
-use self::{
-    path::Trail,
-    ratchet::{Correlation, KeyedItems},
-};
+use self::path::Trail;
 use crate::{
     Object,
-    schema::{Additional, ListType, Node, Schema},
+    correlate::{Correlation, KeyedItems},
+    schema::{Additional, Node, Schema},
 };
 
 /// How many errors of an object are told. Upstream tells all, and takes a time that grows with their square.
@@ -198,8 +195,7 @@ impl<'a> Walk<'a> {
     fn items(&mut self, node: Node<'a>, items: &'a [Value], old: Option<&'a Vec<Value>>) -> u32 {
         let mut count = 0;
         if let Some(schema) = node.items() {
-            let old = old.filter(|_| node.list_type() == ListType::Map);
-            let old = old.map(|old| KeyedItems::new(node.map_keys(), old));
+            let old = old.map(|old| KeyedItems::new(node, old));
             for (index, item) in items.iter().enumerate() {
                 let before = old.as_ref().and_then(|old| old.get(item));
                 self.trail.push_index(index);

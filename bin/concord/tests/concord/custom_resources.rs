@@ -4,6 +4,8 @@ mod churn;
 mod controller;
 mod conversion;
 mod limits;
+mod servers;
+mod unreadable;
 mod versions;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Documents about custom resources, which follow their definitions.
 
+mod servers;
+
 use std::collections::BTreeMap;
 
 use http::{Request, header::ACCEPT};

@@ -13,6 +13,21 @@ pub(crate) struct Token<'s> {
     pub(crate) text: &'s str,
 }
 
+impl Token<'_> {
+    pub(crate) fn is_symbol(&self, symbol: &str) -> bool {
+        self.kind == TokenKind::Symbol && self.text == symbol
+    }
+
+    /// Whether an expression may begin with it.
+    pub(crate) fn starts_expression(&self) -> bool {
+        match self.kind {
+            TokenKind::End => false,
+            TokenKind::Symbol => matches!(self.text, "[" | "{" | "(" | "." | "-" | "!"),
+            _ => true,
+        }
+    }
+}
+
 /// What a token is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TokenKind {

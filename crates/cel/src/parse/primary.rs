@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::lex::{Token, TokenKind};
-use super::{EXPECTED_START, Parse, Parser, Stop, macros};
+use super::{
+    EXPECTED_ARGUMENT, EXPECTED_ELEMENT, EXPECTED_ENTRY, EXPECTED_INDEX, EXPECTED_START, Parse, Parser, Stop,
+    macros,
+};
 use crate::ast::{Call, Element, Entry, Expr, Field, Kind, Literal, Name, Select, Struct};
 
 /// Words that cannot be variables.
@@ -47,8 +50,8 @@ impl<'s> Parser<'s> {
 
     fn index(&mut self, operand: Expr, at: u32) -> Parse<Expr> {
         let optional = self.optional_mark(at, "[?")?;
-        if !optional && self.peek().kind == TokenKind::End {
-            return Err(self.unexpected("mismatched", &EXPECTED_START.replacen("'!', ", "'!', '?', ", 1)));
+        if !optional {
+            self.check_start(EXPECTED_INDEX, &[])?;
         }
         let index = self.expr()?;
         self.expect_closing("]")?;
@@ -101,13 +104,11 @@ impl<'s> Parser<'s> {
         if self.take(")").is_some() {
             return Ok(args);
         }
-        if self.peek().kind == TokenKind::End {
-            return Err(self.unexpected("mismatched", &EXPECTED_START.replacen("'(', ", "'(', ')', ", 1)));
-        }
+        self.check_start(EXPECTED_ARGUMENT, &[])?;
         loop {
             args.push(self.expr()?);
             if self.take(",").is_none() {
-                self.expect_end_of_list(")")?;
+                self.expect_closing(")")?;
                 return Ok(args);
             }
         }
@@ -219,7 +220,15 @@ impl<'s> Parser<'s> {
 
     fn list(&mut self, at: u32) -> Parse<Expr> {
         let mut elements = Vec::new();
+        self.check_start(EXPECTED_ELEMENT, &["]", ",", "?"])?;
+        if self.take(",").is_some() {
+            self.expect_closing("]")?;
+            return Ok(self.node(at, Kind::List(elements)));
+        }
         while self.take("]").is_none() {
+            if !elements.is_empty() && self.peek().kind == TokenKind::End {
+                self.expect_closing("]")?;
+            }
             let mark = self.peek().at;
             let optional = self.optional_mark(mark, "?")?;
             if !elements.is_empty() && self.at(",") {
@@ -236,11 +245,19 @@ impl<'s> Parser<'s> {
 
     fn map(&mut self, at: u32) -> Parse<Expr> {
         let mut entries = Vec::new();
+        self.check_start(EXPECTED_ENTRY, &["}", ",", "?"])?;
+        if self.take(",").is_some() {
+            self.expect_closing("}")?;
+            return Ok(self.node(at, Kind::Map(entries)));
+        }
         while self.take("}").is_none() {
+            if !entries.is_empty() && self.peek().kind == TokenKind::End {
+                self.expect_closing("}")?;
+            }
             let mark = self.peek().at;
             let optional = self.optional_mark(mark, "?")?;
             let key = self.expr()?;
-            self.expect(":")?;
+            self.expect_colon()?;
             entries.push(Entry { key, value: self.expr()?, optional });
             if self.take(",").is_none() {
                 self.expect_end_of_list("}")?;

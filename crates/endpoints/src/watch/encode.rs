@@ -7,7 +7,7 @@ use concord_codec::{EventType, ListOrder, MediaType, encode_object, write_event}
 use concord_meta::Status;
 use concord_printers::{IncludeObject, MetaVersion};
 use concord_protobuf::watch_event;
-use concord_registry::{Item, Object, Resource, WatchEvent, metadata_mut};
+use concord_registry::{Item, Object, Resource, metadata_mut};
 use concord_server::WatchEvents;
 use serde_json::{Value, json};
 
@@ -58,23 +58,6 @@ impl Encoder {
             }
         };
         Self { resource: Arc::clone(&endpoint.resource), style, media_type, count }
-    }
-
-    /// Whether an event has to be brought into the version of the resource before it is said.
-    pub(super) fn translates(&self, event: &WatchEvent) -> bool {
-        self.resource.is_translated() && matches!(event, WatchEvent::Object { .. })
-    }
-
-    /// The event in the version of the resource.
-    ///
-    /// # Errors
-    ///
-    /// 500 when that cannot be had.
-    pub(super) async fn translate(&self, event: &WatchEvent) -> Result<WatchEvent, Status> {
-        let WatchEvent::Object { event, value, revision } = event else { return Ok(event.clone()) };
-        let item = Item { key: Bytes::new(), value: value.clone(), revision: Some(*revision) };
-        let value = self.resource.translate(item).await?.value;
-        Ok(WatchEvent::Object { event: *event, value, revision: *revision })
     }
 
     /// The frame of a change.

@@ -28,8 +28,6 @@ pub(super) struct EventStream {
     /// Said next, and then nothing more.
     last_word: Option<Bytes>,
     encoder: Encoder,
-    /// What was taken from the watch, and has to be brought into the version of the resource before it is said.
-    untranslated: Option<WatchEvent>,
     schedule: Schedule,
     timer: Pin<Box<Sleep>>,
     shutdown: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -49,7 +47,6 @@ impl EventStream {
             watch: None,
             last_word: None,
             encoder,
-            untranslated: None,
             timer: Box::pin(sleep_until(schedule.next())),
             schedule,
             shutdown: Box::pin(shutdown),
@@ -71,36 +68,15 @@ impl EventStream {
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
             let Some(watch) = &mut self.watch else { return self.last_word.take() };
-            let said = if let Some(event) = &self.untranslated {
-                tokio::select! {
-                    biased;
-                    () = &mut self.shutdown => {
-                        self.watch = None;
-                        return None;
-                    }
-                    // It stays here until this is done: nothing is lost if nobody waits for it.
-                    translated = self.encoder.translate(event) => {
-                        self.untranslated = None;
-                        Some(translated.map_err(|status| WatchEnd::Error(Box::new(status))))
-                    }
+            let said = tokio::select! {
+                // In this order, so that a busy watch ends in time too.
+                biased;
+                () = &mut self.shutdown => {
+                    self.watch = None;
+                    return None;
                 }
-            } else {
-                tokio::select! {
-                    // In this order, so that a busy watch ends in time too.
-                    biased;
-                    () = &mut self.shutdown => {
-                        self.watch = None;
-                        return None;
-                    }
-                    () = &mut self.timer => None,
-                    said = watch.next() => match said {
-                        Ok(event) if self.encoder.translates(&event) => {
-                            self.untranslated = Some(event);
-                            continue;
-                        }
-                        said => Some(said),
-                    },
-                }
+                () = &mut self.timer => None,
+                said = watch.next() => Some(said),
             };
             let frame = match said {
                 None => self.time(),
@@ -119,12 +95,8 @@ impl EventStream {
     /// An event that is there already.
     pub(super) fn ready(&mut self) -> Option<Bytes> {
         loop {
-            if self.untranslated.is_some() {
-                return None;
-            }
             let watch = self.watch.as_mut()?;
             match watch.try_next() {
-                Ok(Some(event)) if self.encoder.translates(&event) => self.untranslated = Some(event),
                 Ok(Some(event)) => {
                     if let Some(frame) = self.encode(&event) {
                         return Some(frame);
@@ -167,7 +139,7 @@ impl EventStream {
                 None
             }
             Due::Bookmark => {
-                let revision = self.watch.as_mut()?.bookmark();
+                let revision = self.watch.as_mut()?.bookmark()?;
                 let frame = self.encoder.bookmark(revision, false);
                 self.unless_failed(frame)
             }

@@ -236,6 +236,67 @@ fn assert_readable(schema: &Map<String, Value>) {
     fields.chain(inner).filter_map(Value::as_object).for_each(assert_readable);
 }
 
+/// What version 2 says of a schema: the documented transformation, rule by rule.
+fn documented(author: &Value) -> Value {
+    let Value::Object(said) = author else { return author.clone() };
+    let is = |name: &str| said.get(name) == Some(&Value::Bool(true));
+    let (nullable, open) = (is("nullable"), is(PRESERVE));
+    let is_list = said.get("type") == Some(&json!("array"));
+    let has_items = said.contains_key("items") && !nullable && !open;
+    let may_be_null = |name: &Value| {
+        let field = said.get("properties").and_then(|fields| fields.get(name.as_str()?));
+        !nullable && !open && field.is_some_and(|field| field["nullable"] == true)
+    };
+    let mut published = Map::new();
+    for (name, value) in said {
+        let value = match (name.as_str(), value) {
+            ("allOf" | "anyOf" | "oneOf" | "not" | "default" | "nullable", _) => continue,
+            ("items" | "properties" | "type", _) if nullable => continue,
+            ("items" | "properties", _) if open => continue,
+            ("type", ty) if open && ty == "object" || is_list && !has_items => continue,
+            ("properties", Value::Object(fields)) if fields.is_empty() => continue,
+            ("properties", Value::Object(fields)) => {
+                fields.iter().map(|(name, field)| (name.clone(), documented(field))).collect()
+            }
+            ("items" | "additionalProperties", inner) => documented(inner),
+            ("required", _) if said.get("additionalProperties").is_some_and(|of| of["nullable"] == true) => {
+                continue;
+            }
+            ("required", Value::Array(names)) => {
+                let names: Vec<Value> = names.iter().filter(|name| !may_be_null(name)).cloned().collect();
+                if names.is_empty() {
+                    continue;
+                }
+                names.into()
+            }
+            (_, value) => value.clone(),
+        };
+        published.insert(name.clone(), value);
+    }
+    match is(EMBEDDED) && !open {
+        true => as_object(published.into(), true),
+        false => published.into(),
+    }
+}
+
+/// With what every object has.
+fn as_object(mut schema: Value, embedded: bool) -> Value {
+    let metadata = json!({"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"});
+    for (name, of) in [
+        ("apiVersion", json!({"type": "string"})),
+        ("kind", json!({"type": "string"})),
+        ("metadata", metadata),
+    ] {
+        schema["properties"][name] = of;
+    }
+    if embedded {
+        let mut required = schema["required"].as_array().cloned().unwrap_or_default();
+        required.extend(["kind".into(), "apiVersion".into()]);
+        schema["required"] = required.into();
+    }
+    schema
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -249,5 +310,11 @@ proptest! {
     fn old_clients_can_read_version_2(spec in schemas()) {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         assert_readable(lossy(&schema).as_object().expect("an object"));
+    }
+
+    #[test]
+    fn version_2_is_the_documented_transformation(spec in schemas()) {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        assert_eq!(lossy(&schema), as_object(documented(&schema), false));
     }
 }

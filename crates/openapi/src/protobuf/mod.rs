@@ -10,6 +10,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use read::decode;
+
 use std::sync::LazyLock;
 
 use concord_codec::encode_yaml;

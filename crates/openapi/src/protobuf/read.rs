@@ -1,7 +1,7 @@
 //! Reading messages back into JSON, to see in tests that nothing was lost.
 
 use concord_codec::{Options, decode_yaml};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, map::Entry};
 
 use super::{
     DEFAULT, messages,
@@ -10,7 +10,7 @@ use super::{
 use crate::components::Dialect;
 
 /// The JSON of a document's message.
-pub(super) fn decode(message: &[u8], dialect: Dialect) -> Value {
+pub(crate) fn decode(message: &[u8], dialect: Dialect) -> Value {
     Decoder { messages: messages(dialect) }.message("Document", message)
 }
 
@@ -38,7 +38,7 @@ impl Decoder {
                     let items = object.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
                     items.as_array_mut().expect("a list").push(self.value(ty, &wire));
                 }
-                Member::Named { name, ty, .. } => drop(object.insert(name.clone(), self.value(ty, &wire))),
+                Member::Named { name, ty, .. } => unite(object.entry(name.clone()), self.value(ty, &wire)),
                 Member::Others { ty, .. } => self.named(ty, &wire, &mut object),
                 Member::Extensions { .. } => self.named(&Type::Any, &wire, &mut object),
                 Member::Choice { ty, list: false, .. } => itself = Some(self.value(ty, &wire)),
@@ -83,6 +83,19 @@ impl Decoder {
             (Type::Message(name), Wire::Bytes(message)) => self.message(name, message),
             _ => panic!("{ty:?} is something else"),
         }
+    }
+}
+
+/// A message that comes again adds to what there is.
+fn unite(entry: Entry<'_>, value: Value) {
+    match (entry, value) {
+        (Entry::Occupied(mut known), Value::Object(more)) => {
+            for (name, value) in more {
+                unite(known.get_mut().as_object_mut().expect("a message").entry(name), value);
+            }
+        }
+        (Entry::Occupied(mut known), value) => drop(known.insert(value)),
+        (Entry::Vacant(free), value) => drop(free.insert(value)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Conversion by webhook: when it works, and in all the ways in which it does not.
 
+mod selection;
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -7,6 +9,7 @@ use std::{
 
 use concord_testing::webhook::{Asked, Certificate, Reply, WebhookServer};
 use futures_util::StreamExt as _;
+use http::Request;
 use k8s_openapi::{
     ByteString,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -37,6 +40,7 @@ enum Mode {
     Refusing,
     Failing,
     HangingUp,
+    Silent,
 }
 
 /// The ways in which it does not work, and what the client reads of them.
@@ -107,6 +111,7 @@ fn answer(asked: &Asked, mode: Mode) -> Reply {
         Mode::Refusing => response["result"] = json!({"status": "Failure", "message": "cannot convert"}),
         Mode::Failing => return Reply::new("500 Internal Server Error", "no"),
         Mode::HangingUp => return Reply::hang_up(),
+        Mode::Silent => return Reply::never(),
         _ => {}
     }
     let review = json!({
@@ -118,6 +123,7 @@ fn answer(asked: &Asked, mode: Mode) -> Reply {
 fn version(name: &str, storage: bool, field: &str) -> Value {
     json!({
         "name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+        "selectableFields": [{"jsonPath": format!(".spec.{field}")}],
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {
             "spec": {"type": "object", "properties": {
                 field: {"type": "string", "maxLength": 9}, "size": {"type": "integer"},
@@ -168,6 +174,9 @@ pub(super) async fn objects_are_converted_by_a_webhook(client: &Client) {
     let both = Gadgets::new(client);
     reads_and_writes(&hook, &both).await;
     owners_in_two_versions(&both).await;
+    selection::fields_are_those_of_the_version(&hook, &both).await;
+    selection::what_there_is_is_converted_at_once(&hook, &both).await;
+    silent(&hook, &both).await;
     for (mode, text) in BROKEN {
         broken(&hook, &both, mode, text).await;
     }
@@ -248,6 +257,42 @@ async fn broken(hook: &Hook, both: &Gadgets, mode: Mode, text: &str) {
     assert_eq!(both.v2.get(&name).await.expect("there").data["spec"], json!({"hostname": "a"}));
     let changed = both.v2.patch(&name, &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!(changed.data["spec"], json!({"hostname": "b"}));
+}
+
+/// Who needs a webhook that never answers waits for as long as the request may take, and nobody else does.
+async fn silent(hook: &Hook, both: &Gadgets) {
+    let since = both.v2.list(&ListParams::default()).await.expect("a list").metadata.resource_version;
+    let since = since.unwrap_or_default();
+    hook.set(Mode::Silent);
+    both.make("v1", "silent", json!({"host": "a"})).await.expect("v1 needs no webhook");
+    let path = format!("/apis/{GROUP}/v2/namespaces/default/gadgets/silent?timeout=1s");
+    let reads = (0..4).map(|_| async {
+        let request = Request::get(&path).body(Vec::new()).expect("a request");
+        refusal(both.client.request_text(request).await.expect_err("it waits in vain")).code
+    });
+    let others = async {
+        assert_eq!(both.v1.get("silent").await.expect("there").data["spec"], json!({"host": "a"}));
+        let patch = Patch::Merge(json!({"spec": {"host": "b"}}));
+        both.v1.patch("silent", &PatchParams::default(), &patch).await.expect("patched");
+    };
+    let params = WatchParams::default().timeout(1);
+    let watch = async {
+        let mut events = Box::pin(both.v2.watch(&params, &since).await.expect("a watch"));
+        events.next().await.is_none()
+    };
+    let all = futures_util::future::join3(futures_util::future::join_all(reads), others, watch);
+    let (codes, (), ended) = timeout(SOON, all).await.expect("nobody waits for ever");
+    assert_eq!(codes, [504; 4]);
+    assert!(ended, "a watch ends in its time");
+
+    hook.set(Mode::Up);
+    let mut events = Box::pin(both.v2.watch(&WatchParams::default(), &since).await.expect("a watch"));
+    for hostname in ["a", "b"] {
+        let event =
+            timeout(SOON, events.next()).await.expect("in time").expect("an event").expect("a good one");
+        let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event else { panic!("{event:?}") };
+        assert_eq!(object.data["spec"], json!({"hostname": hostname}), "nothing is lost");
+    }
 }
 
 /// Without the webhook objects can still be deleted, and their definition too.

@@ -15,14 +15,14 @@ use crate::{
 
 /// The comparisons that were made already: errors of many levels would ask for the same ones again and again.
 #[derive(Default)]
-pub(super) struct Correlation {
+pub struct Correlation {
     /// By the address of the new value, which nothing moves while a walk lasts.
     known: HashMap<usize, bool>,
 }
 
 impl Correlation {
     /// Whether a value equals the one it is correlated with.
-    pub(super) fn equal(&mut self, node: Node<'_>, new: &Value, old: &Value) -> bool {
+    pub fn equal(&mut self, node: Node<'_>, new: &Value, old: &Value) -> bool {
         match (new, old) {
             (Value::Array(new), Value::Array(old)) => {
                 self.remember(address(new), |this| this.lists_equal(node, new, old))
@@ -32,7 +32,8 @@ impl Correlation {
         }
     }
 
-    pub(super) fn objects_equal(&mut self, node: Node<'_>, new: &Object, old: &Object) -> bool {
+    /// [`Correlation::equal`] for two objects, which may be whole ones.
+    pub fn objects_equal(&mut self, node: Node<'_>, new: &Object, old: &Object) -> bool {
         self.remember(address(new), |this| {
             new.len() == old.len()
                 && new.iter().all(|(name, value)| match (node.member(name), old.get(name)) {
@@ -49,7 +50,7 @@ impl Correlation {
         let Some(items) = node.items().filter(|_| node.list_type() == ListType::Map) else {
             return new == old;
         };
-        let old = KeyedItems::new(node.map_keys(), old);
+        let old = KeyedItems::new(node, old);
         new.iter().all(|item| old.get(item).is_some_and(|old| self.equal(items, item, old)))
     }
 
@@ -68,13 +69,15 @@ fn address<T>(value: &T) -> usize {
 }
 
 /// The items of a list map by their keys; of several with the same keys the first.
-pub(super) struct KeyedItems<'a, 'k> {
+pub struct KeyedItems<'a, 'k> {
     keys: &'k [String],
     items: HashMap<String, &'a Value>,
 }
 
 impl<'a, 'k> KeyedItems<'a, 'k> {
-    pub(super) fn new(keys: &'k [String], list: &'a [Value]) -> Self {
+    /// Those of a list that is this node. Only list maps have any.
+    pub fn new(node: Node<'k>, list: &'a [Value]) -> Self {
+        let keys = if node.list_type() == ListType::Map { node.map_keys() } else { &[] };
         let mut items = HashMap::new();
         for item in list {
             if let Some(key) = key_of(keys, item) {
@@ -84,7 +87,8 @@ impl<'a, 'k> KeyedItems<'a, 'k> {
         Self { keys, items }
     }
 
-    pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
+    /// The one that an item of another list is correlated with.
+    pub fn get(&self, item: &Value) -> Option<&'a Value> {
         self.items.get(&key_of(self.keys, item)?).copied()
     }
 }
