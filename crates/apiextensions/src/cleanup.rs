@@ -36,7 +36,7 @@ pub(crate) async fn advance(
         }
         true => {
             // Objects that cannot be found must not be taken for objects that are not there.
-            let resource = controller.customs.any_resource(name).ok_or_else(|| {
+            let resource = controller.customs.any_resource(name, &definition).ok_or_else(|| {
                 Status::internal_error(format!("the objects of {name} cannot be found: it cannot be read"))
             })?;
             let begun = pending("InstanceDeletionInProgress", "CustomResource deletion is in progress");

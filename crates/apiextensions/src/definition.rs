@@ -110,12 +110,22 @@ impl Definition {
     /// What an object of the log says, if it is a definition whose names were accepted. What did not change is taken
     /// from `before`.
     pub(crate) fn read(object: &Object, before: Option<&Self>) -> Option<Self> {
-        let spec = object.get("spec")?;
-        let group = spec["group"].as_str()?.to_owned();
         let names = Names::of(object.get("status")?.get("acceptedNames")?);
+        Self::read_as(names, object, before)
+    }
+
+    /// The same for a definition that has lost names it once had, as if it still had all it wants: its objects are where
+    /// they were written.
+    pub(crate) fn read_wanted(object: &Object) -> Option<Self> {
+        Self::read_as(Names::of(object.get("spec")?.get("names")?), object, None)
+    }
+
+    fn read_as(names: Names, object: &Object, before: Option<&Self>) -> Option<Self> {
         if names.plural.is_empty() || names.kind.is_empty() {
             return None;
         }
+        let spec = object.get("spec")?;
+        let group = spec["group"].as_str()?.to_owned();
         let versions = spec["versions"].as_array()?;
         let versions = versions.iter().filter_map(|version| Version::read(version, &group, &names, before));
         let conversion = match spec["conversion"]["strategy"] == "Webhook" {

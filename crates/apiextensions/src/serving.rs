@@ -97,13 +97,18 @@ impl CustomResources {
     }
 
     /// The resource of a definition, in whichever version.
-    pub(crate) fn any_resource(&self, name: &str) -> Option<Arc<Resource>> {
-        let known = self.known(name)?;
-        let definition = &known.definition;
-        let made = known.endpoints.first().map(|endpoint| Arc::clone(&endpoint.resource));
+    pub(crate) fn any_resource(&self, name: &str, object: &Object) -> Option<Arc<Resource>> {
+        let made = |definition: &Definition, since| {
+            let stored = definition.version(&definition.stored)?;
+            Some(endpoint(&self.place, definition, stored, since).resource)
+        };
+        let Some(known) = self.known(name) else {
+            // It may have lost its names to another one.
+            return made(&Definition::read_wanted(object)?, 0);
+        };
+        let served = known.endpoints.first().map(|endpoint| Arc::clone(&endpoint.resource));
         // All versions may have been turned off.
-        let stored = || definition.version(&definition.stored);
-        made.or_else(|| Some(endpoint(&self.place, definition, stored()?, known.since).resource))
+        served.or_else(|| made(&known.definition, known.since))
     }
 
     /// The `spec` of the definition that a resource was made from, as it is at the state of the snapshot: what documents

@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, pin::Pin, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use concord_codec::{EventType, TypeFields};
@@ -9,6 +9,7 @@ use concord_meta::{
 };
 use concord_replica::{Batch, Closed, Entry, Error, Event, Subscription};
 use concord_store::Revision;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{Registry, Resource, Selection, Storage, failure, remote::BATCH_OBJECTS};
 
@@ -57,12 +58,12 @@ pub struct Watch {
     /// The revision to say once the initial state has been.
     initial_end: Option<Revision>,
     pending: VecDeque<WatchEvent>,
-    /// What comes next, where somebody has to be asked what objects are in this version. It is kept, so that nothing is
-    /// asked twice if nobody waits for a while.
+    /// What comes next, where somebody has to be asked what objects are in this version. It is a task of its own: other
+    /// watches wait until it is done, also if nobody reads this one.
     translation: Option<Translation>,
 }
 
-type Translation = Pin<Box<dyn Future<Output = Result<Vec<WatchEvent>, Status>> + Send>>;
+type Translation = AbortOnDropHandle<Result<Vec<WatchEvent>, Status>>;
 
 /// Where a watch starts.
 enum Start {
@@ -240,7 +241,8 @@ impl Watch {
             changes.extend(self.changes(&batch));
         }
         let (storage, selection) = (Arc::clone(&self.storage), self.selection.clone());
-        self.translation = Some(Box::pin(translate_changes(storage, selection, changes)));
+        self.translation =
+            Some(AbortOnDropHandle::new(tokio::spawn(translate_changes(storage, selection, changes))));
     }
 
     fn changes(&self, batch: &Batch) -> Vec<Change> {
@@ -252,14 +254,15 @@ impl Watch {
         if self.translation.is_none() && self.storage.is_translated() && !self.initial.is_empty() {
             let first = self.initial.drain(..self.initial.len().min(BATCH_OBJECTS)).collect();
             let (storage, selection) = (Arc::clone(&self.storage), self.selection.clone());
-            self.translation = Some(Box::pin(translate_state(storage, selection, first)));
+            self.translation =
+                Some(AbortOnDropHandle::new(tokio::spawn(translate_state(storage, selection, first))));
         }
         self.translation.is_some()
     }
 
     async fn translated(&mut self) -> Result<(), WatchEnd> {
         let Some(translation) = &mut self.translation else { return Ok(()) };
-        let translated = translation.await;
+        let translated = translation.await.unwrap_or_else(|error| Err(Status::internal_error(error)));
         self.translation = None;
         self.pending.extend(translated.map_err(|status| WatchEnd::Error(Box::new(status)))?);
         Ok(())

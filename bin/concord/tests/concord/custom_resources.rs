@@ -8,9 +8,9 @@ mod servers;
 mod unreadable;
 mod versions;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
-use crate::support::{Program, SOON, client};
+use crate::support::{Program, SOON, client, client_that_asks_once};
 use concord_testing::etcd::Cluster;
 use futures_util::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -32,7 +32,7 @@ async fn on_the_embedded_store() {
     let data = tempdir().expect("a directory");
     let server = Program::start(data.path()).await;
     server.ready(200).await;
-    Box::pin(all(&client(data.path()).await)).await;
+    Box::pin(all(data.path())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,16 +42,17 @@ async fn on_etcd() {
     let servers = format!("--etcd-servers={}", etcd.endpoints().join(","));
     let server = Program::start_with(data.path(), &[&servers]).await;
     server.ready(200).await;
-    Box::pin(all(&client(data.path()).await)).await;
+    Box::pin(all(data.path())).await;
 }
 
-async fn all(client: &Client) {
+async fn all(data: &Path) {
+    let (client, once) = (&client(data).await, &client_that_asks_once(data).await);
     tokio::join!(
         a_kind_is_defined_and_used(client),
         controller::a_controller_does_its_work(client),
         churn::nothing_is_lost_while_definitions_change(client),
         limits::what_is_too_much_is_refused_in_time(client),
-        conversion::objects_are_converted_by_a_webhook(client),
+        conversion::objects_are_converted_by_a_webhook(client, once),
         versions::a_definition_changes(client),
         versions::a_status_has_its_default_from_the_start(client),
         versions::clients_of_old_versions_are_warned(client),

@@ -168,7 +168,7 @@ impl Gadgets {
     }
 }
 
-pub(super) async fn objects_are_converted_by_a_webhook(client: &Client) {
+pub(super) async fn objects_are_converted_by_a_webhook(client: &Client, once: &Client) {
     let hook = Hook::start().await;
     define(client, &definition(&hook)).await;
     let both = Gadgets::new(client);
@@ -176,7 +176,7 @@ pub(super) async fn objects_are_converted_by_a_webhook(client: &Client) {
     owners_in_two_versions(&both).await;
     selection::fields_are_those_of_the_version(&hook, &both).await;
     selection::what_there_is_is_converted_at_once(&hook, &both).await;
-    silent(&hook, &both).await;
+    silent(&hook, &both, once).await;
     for (mode, text) in BROKEN {
         broken(&hook, &both, mode, text).await;
     }
@@ -260,7 +260,7 @@ async fn broken(hook: &Hook, both: &Gadgets, mode: Mode, text: &str) {
 }
 
 /// Who needs a webhook that never answers waits for as long as the request may take, and nobody else does.
-async fn silent(hook: &Hook, both: &Gadgets) {
+async fn silent(hook: &Hook, both: &Gadgets, once: &Client) {
     let since = both.v2.list(&ListParams::default()).await.expect("a list").metadata.resource_version;
     let since = since.unwrap_or_default();
     hook.set(Mode::Silent);
@@ -268,7 +268,7 @@ async fn silent(hook: &Hook, both: &Gadgets) {
     let path = format!("/apis/{GROUP}/v2/namespaces/default/gadgets/silent?timeout=1s");
     let reads = (0..4).map(|_| async {
         let request = Request::get(&path).body(Vec::new()).expect("a request");
-        refusal(both.client.request_text(request).await.expect_err("it waits in vain")).code
+        refusal(once.request_text(request).await.expect_err("it waits in vain")).code
     });
     let others = async {
         assert_eq!(both.v1.get("silent").await.expect("there").data["spec"], json!({"host": "a"}));

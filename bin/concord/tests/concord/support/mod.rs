@@ -214,7 +214,18 @@ pub(crate) async fn send(
 
 /// The kube client, as the administrator of the server whose data this is.
 pub(crate) async fn client(data: &Path) -> Client {
+    Client::try_from(config(data).await).expect("a client")
+}
+
+/// A client that is content with the first answer, also when that is to try again.
+pub(crate) async fn client_that_asks_once(data: &Path) -> Client {
+    let mut config = config(data).await;
+    config.default_retry = false;
+    Client::try_from(config).expect("a client")
+}
+
+async fn config(data: &Path) -> Config {
     let kubeconfig = Kubeconfig::read_from(data.join("admin.kubeconfig")).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("a configuration")).expect("a client")
+    config.expect("a configuration")
 }
