@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_storageversion::{Entry, agreement, common_encoding_version};
+use concord_storageversion::{Entry, Status, agreement, common_encoding_version, derive};
 
 use crate::{
     Race, Scenario,
@@ -16,6 +16,8 @@ pub enum Invariant {
     RegisterBeforeWrite = 1,
     /// 2: where versions are agreed on, nothing else is written.
     AgreementSoundness = 2,
+    /// 3: what is said to be common is, and the condition says so.
+    CommonConsistency = 3,
     /// 4: no ID is in an object twice.
     EntryWellFormedness = 4,
     /// 5: entries are written by who holds the lease.
@@ -30,6 +32,8 @@ pub enum Invariant {
     DrainBeforeFlip = 10,
     /// 11: what is published is never older than what was published before.
     LatestWins = 11,
+    /// 12: nothing is even sent before the entry it needs was seen in the log.
+    GateMonotonicity = 12,
     /// 13: who has given back the lease writes nothing.
     ShutdownOrder = 13,
     /// 15 and 16: a migration that succeeded left nothing behind.
@@ -37,14 +41,15 @@ pub enum Invariant {
     /// 19: what is true already is not written again.
     Idempotence = 19,
     /// The liveness of the specification, as far as states tell: when nobody has anything left to do, all is well.
-    Settled = 20,
+    Settled = 21,
 }
 
 impl Invariant {
     /// Every one.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::RegisterBeforeWrite,
         Self::AgreementSoundness,
+        Self::CommonConsistency,
         Self::EntryWellFormedness,
         Self::MembershipBeforeEntry,
         Self::NoLiveStrip,
@@ -52,6 +57,7 @@ impl Invariant {
         Self::FenceOnLeaseLoss,
         Self::DrainBeforeFlip,
         Self::LatestWins,
+        Self::GateMonotonicity,
         Self::ShutdownOrder,
         Self::CleanMigration,
         Self::Idempotence,
@@ -63,6 +69,7 @@ impl Invariant {
         match self {
             Self::RegisterBeforeWrite => "register before write",
             Self::AgreementSoundness => "agreement soundness",
+            Self::CommonConsistency => "common consistency",
             Self::EntryWellFormedness => "entry well-formedness",
             Self::MembershipBeforeEntry => "membership before entry",
             Self::NoLiveStrip => "no live strip",
@@ -70,6 +77,7 @@ impl Invariant {
             Self::FenceOnLeaseLoss => "fence on lease loss",
             Self::DrainBeforeFlip => "drain before flip",
             Self::LatestWins => "latest wins",
+            Self::GateMonotonicity => "gate monotonicity",
             Self::ShutdownOrder => "shutdown order",
             Self::CleanMigration => "clean migration",
             Self::Idempotence => "idempotence",
@@ -170,6 +178,9 @@ impl State {
         if ids.windows(2).any(|pair| pair[0] == pair[1]) {
             self.breaks(Invariant::EntryWellFormedness);
         }
+        if !is_consistent(&before, after) {
+            self.breaks(Invariant::CommonConsistency);
+        }
         if said(&before) != said(after) {
             self.said_since[resource] = self.revision;
         }
@@ -217,6 +228,18 @@ impl State {
             .collect();
         agreement("", Some(entries), &live).ok().map(|agreed| agreed.version)
     }
+}
+
+/// Whether the status that follows from the entries says about them what is true, whatever it said before.
+fn is_consistent(before: &[Entry], after: &[Entry]) -> bool {
+    let earlier = derive(&Status::default(), before.to_vec(), 0, "then");
+    let status = derive(&earlier, after.to_vec(), 0, "now");
+    let first = after.first().map(|entry| entry.encoding_version.as_str());
+    let common = first.filter(|first| after.iter().all(|entry| entry.encoding_version == *first));
+    let condition = if common.is_some() { "True" } else { "False" };
+    status.common_encoding_version.as_deref() == common
+        && status.conditions.len() == 1
+        && status.conditions[0].status == condition
 }
 
 /// Who says what.

@@ -11,6 +11,10 @@
 //! server is. Only a [`Race`] does, on purpose: each is a way in which kube-apiserver v1.36 decides otherwise, and with
 //! each the checker has to find what breaks. That shows that the model can fail.
 //!
+//! Of the invariants of the specification, these cannot be seen here and have tests elsewhere: that a version which others
+//! cannot read is told (14, `cannot_read`), the table of the filter (17) and the truth of the readiness check (18), both in
+//! `concord-server` and `concord-fleet`, and that resources which share their objects have one name (20, `records.rs`).
+//!
 //! Start with [`Scenario`], then [`State`], `steps.rs` for what processes do and `land.rs` for what is checked.
 
 mod land;

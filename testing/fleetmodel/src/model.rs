@@ -231,8 +231,8 @@ impl Model for Fleet {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        // What is broken once stays broken: there is nothing to see further on.
-        if state.broken != 0 {
+        // What is broken once stays broken: there is nothing to see further on. Only what was sent too early has to land.
+        if state.broken & !Invariant::GateMonotonicity.bit() != 0 {
             return;
         }
         self.faults(state, actions);
@@ -271,7 +271,11 @@ impl Model for Fleet {
                 state.flying.push(flying);
             }
             Action::Write(process, resource) => {
-                let flying = self.decisions(before, process).write(resource)?;
+                let decisions = self.decisions(before, process);
+                let flying = decisions.write(resource)?;
+                if !decisions.has_published(&flying) {
+                    state.breaks(Invariant::GateMonotonicity);
+                }
                 state.budget.writes -= 1;
                 state.flying.push(flying);
             }
@@ -315,6 +319,7 @@ impl Model for Fleet {
         always!(
             RegisterBeforeWrite,
             AgreementSoundness,
+            CommonConsistency,
             EntryWellFormedness,
             MembershipBeforeEntry,
             NoLiveStrip,
@@ -322,6 +327,7 @@ impl Model for Fleet {
             FenceOnLeaseLoss,
             DrainBeforeFlip,
             LatestWins,
+            GateMonotonicity,
             ShutdownOrder,
             CleanMigration,
             Idempotence,

@@ -230,6 +230,20 @@ impl Decisions<'_> {
         Some(self.flying(holds, effect))
     }
 
+    /// Whether what the process is about to write is what it has published, in the log that everybody sees.
+    pub(crate) fn has_published(&self, flying: &Flying) -> bool {
+        let own = id(self.server());
+        let is_published = |effect: &Effect| match effect {
+            Effect::PutObject { resource, version } => {
+                let written = version_name(*version);
+                let says = |entry: &Entry| entry.api_server_id == own && entry.encoding_version == written;
+                self.state.entries(*resource).iter().any(says)
+            }
+            _ => true,
+        };
+        self.is_silent() || flying.effects.iter().all(is_published)
+    }
+
     /// What the process does about entries of others.
     pub(crate) fn collections(&self) -> Vec<Flying> {
         let Some(fence) = self.fence().filter(|_| !self.is_silent()) else { return Vec::new() };

@@ -48,7 +48,7 @@ async fn all_are_answered(data: &Path, names: &[&'static str]) {
         let kubeconfig = data.join("admin.kubeconfig");
         let checked = tokio::task::spawn_blocking(move || check(&kubeconfig, name));
         let (cases, complaints) = checked.await.expect("no panic");
-        assert!(cases > 100, "{name} has lost its cases");
+        assert!(cases > 50, "{name} has lost its cases");
         assert!(
             complaints.is_empty(),
             "{} of {cases} in {name}:\n\n{}",
@@ -63,7 +63,11 @@ async fn odd_requests_get_upstreams_answers() {
     let data = tempdir().expect("a directory");
     let server = Program::start_with(data.path(), &[ALONE]).await;
     server.ready(200).await;
-    all_are_answered(data.path(), &["access", "bad-bodies", "bad-patches", "bad-requests", "verbs"]).await;
+    all_are_answered(
+        data.path(),
+        &["access", "bad-bodies", "bad-patches", "bad-requests", "storage-versions", "verbs"],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

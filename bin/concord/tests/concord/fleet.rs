@@ -1,7 +1,13 @@
-//! Three servers on one etcd: upgraded, rolled back, killed, frozen and cut off while clients write.
+//! Three servers on one etcd: upgraded, rolled back, killed, frozen, cut off and with clocks that jump while clients write
+//! and migrate.
 //!
 //! Afterwards the log itself is the witness: an auditor reads it from its first revision on.
 //! `CONCORD_FLEET_SECONDS` makes it longer, `CONCORD_FLEET_SEED` repeats one.
+
+mod definitions;
+mod gates;
+mod idle;
+mod world;
 
 use std::{
     env,
@@ -12,117 +18,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-use concord_store::Store as _;
-use concord_store_etcd::{Config, EtcdStore};
-use concord_testing::{
-    audit::Auditor,
-    etcd::Cluster,
-    proxy::{Fault, Proxy},
-};
-use futures_util::StreamExt as _;
+use concord_testing::proxy::Fault;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    api::{DynamicObject, PostParams},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use serde_json::{Value, json};
-use tempfile::{TempDir, tempdir};
+use serde_json::json;
 use tokio::task::JoinSet;
+use world::{BOTH, Member, World, define, flip, foo, foos, kind};
 
-use crate::support::{Program, SOON, client};
+use crate::support::SOON;
 
 const RELEASES: [&str; 2] = ["1.33", "1.36"];
 
-/// A server that is started again and again.
-struct Member {
-    id: &'static str,
-    data: TempDir,
-    /// The way to etcd.
-    proxy: Proxy,
-    program: Option<Program>,
+/// How long a lease lasts here.
+const LEASES: [&str; 2] = ["--identity-lease-duration=3s", "--identity-lease-renew-interval=500ms"];
+
+fn flags(release: &str) -> Vec<String> {
+    let leases = LEASES.map(ToOwned::to_owned);
+    [format!("--emulated-version={release}")].into_iter().chain(leases).collect()
 }
 
-struct World {
-    etcd: Cluster,
-    members: Vec<Member>,
-}
-
-impl World {
-    async fn new() -> Self {
-        let etcd = Cluster::single().await.expect("an etcd");
-        let target = etcd.endpoints()[0].trim_start_matches("http://").parse().expect("an address");
-        let mut members = Vec::new();
-        for id in ["s1", "s2", "s3"] {
-            let proxy = Proxy::start(target, 0).await.expect("a proxy");
-            members.push(Member { id, data: tempdir().expect("a directory"), proxy, program: None });
-        }
-        Self { etcd, members }
-    }
-
-    async fn start(&mut self, at: usize, release: &str) {
-        let flags = [
-            format!("--etcd-servers={}", self.members[at].proxy.url()),
-            format!("--server-id={}", self.members[at].id),
-            format!("--emulated-version={release}"),
-            "--identity-lease-duration=3s".to_owned(),
-            "--identity-lease-renew-interval=500ms".to_owned(),
-        ];
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let member = &mut self.members[at];
-        member.program = Some(Program::start_with(member.data.path(), &flags).await);
-    }
-
-    async fn ready(&self, at: usize) {
-        self.members[at].program.as_ref().expect("it runs").ready(200).await;
-    }
-
-    async fn stop(&mut self, at: usize, signal: &str) {
-        let Some(program) = self.members[at].program.take() else { return };
-        program.signal(signal);
-        program.ended().await;
-    }
-
-    async fn client(&self, at: usize) -> Client {
-        client(self.members[at].data.path()).await
-    }
-
-    /// Reads the whole log, and answers how many objects kept to what was said about them.
-    async fn audit(&self, resources: &[(&str, &str)]) -> usize {
-        let config =
-            Config { prefix: "/registry/".into(), ..Config::new(self.etcd.endpoints().iter().cloned()) };
-        let store = EtcdStore::open(config).await.expect("a store");
-        let last = store.current_revision().await.expect("a revision");
-        let (mut commits, mut auditor, mut seen) = (store.follow(1), Auditor::new(resources), 1);
-        while seen < last {
-            for commit in commits.next().await.expect("more").expect("readable") {
-                seen = commit.revision;
-                auditor.commit(&commit).unwrap_or_else(|complaint| panic!("{complaint}"));
-            }
-        }
-        store.shutdown().await;
-        auditor.checked()
-    }
-}
-
-fn kind(group: &str, version: &str, kind: &str) -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
-}
-
-fn versions(stored: &str) -> Value {
-    let version = |name: &&str| {
-        json!({"name": name, "served": true, "storage": *name == stored,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
-    };
-    ["v1", "v2"].iter().map(version).collect()
-}
-
-fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "foos.example.com"},
-        "spec": {"group": "example.com", "scope": "Cluster", "versions": versions("v1"),
-            "names": {"plural": "foos", "kind": "Foo"}},
-    })
+async fn start(world: &mut World, at: usize, release: &str) {
+    let flags = flags(release);
+    world.start(at, &flags.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    world.ready(at).await;
 }
 
 /// Writes through one server until told to stop: objects whose names say by whom they were written. Whatever is refused
@@ -134,18 +55,17 @@ async fn write(
     written: Arc<AtomicUsize>,
     base: usize,
 ) {
-    let foos: Api<DynamicObject> = Api::all_with(client.clone(), &kind("example.com", "v1", "Foo"));
+    let foos = foos(&client);
     let cidrs = kind("networking.k8s.io", "v1", "ServiceCIDR");
     let cidrs: Api<DynamicObject> = Api::all_with(client, &cidrs);
     let mut count = base;
     while !stop.load(Ordering::Relaxed) {
         count += 1;
         let name = format!("{id}--{count}");
-        let thing = DynamicObject::new(&name, &kind("example.com", "v1", "Foo"));
         let mut cidr = DynamicObject::new(&name, &kind("networking.k8s.io", "v1", "ServiceCIDR"));
         let network = format!("10.{}.{}.0/24", 64 + count / 250 % 128, count % 250);
         cidr.data = json!({"spec": {"cidrs": [network]}});
-        let options = PostParams::default();
+        let (options, thing) = (PostParams::default(), foo(&name));
         let both = tokio::join!(foos.create(&options, &thing), cidrs.create(&options, &cidr));
         if both.0.is_ok() && both.1.is_ok() {
             written.fetch_add(1, Ordering::Relaxed);
@@ -201,10 +121,11 @@ fn seed() -> u64 {
 }
 
 /// Keeps a server from doing anything for longer than its lease lasts: others remove it, and the server finds out later,
-/// when what it had on its way arrives.
+/// when what it had on its way arrives. Or its clock jumps, and then back again.
 async fn disturb(member: &Member, how: u8) {
     let longer_than_the_lease = Duration::from_millis(4500);
     let program = member.program.as_ref().expect("it runs");
+    member.set_clock(0);
     match how {
         0 => {
             program.signal("STOP");
@@ -217,17 +138,38 @@ async fn disturb(member: &Member, how: u8) {
             member.proxy.set(Fault::None);
         }
         2 => member.proxy.cut(),
+        // All others have not been heard of for hours then; the certificates of clients are good for longer.
+        3 => member.set_clock(7200),
+        4 => member.set_clock(-240),
         _ => {}
     }
 }
 
-/// Flips the stored version of the definition.
-async fn flip(client: &Client, stored: &str) {
-    let definitions = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
-    let patch = Patch::Merge(json!({"spec": {"versions": versions(stored)}}));
-    // Whoever is asked may just be stopping: it is flipped again later.
-    definitions.patch("foos.example.com", &PatchParams::default(), &patch).await.ok();
+fn migrations(client: &Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &kind("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration"))
+}
+
+/// Asks for a migration of what is written; whether anybody listens.
+async fn migrate(client: &Client, name: &str, group: &str, resource: &str) -> bool {
+    let object = json!({
+        "apiVersion": "storagemigration.k8s.io/v1beta1", "kind": "StorageVersionMigration",
+        "metadata": {"name": name}, "spec": {"resource": {"group": group, "resource": resource}},
+    });
+    let object: DynamicObject = serde_json::from_value(object).expect("a migration");
+    migrations(client).create(&PostParams::default(), &object).await.is_ok()
+}
+
+async fn succeeds(client: &Client, name: &str) {
+    let begin = Instant::now();
+    loop {
+        let migration = migrations(client).get(name).await.expect("it was asked for");
+        let conditions = migration.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        if conditions.iter().any(|known| known["type"] == "Succeeded" && known["status"] == "True") {
+            return;
+        }
+        assert!(begin.elapsed() < SOON, "{name}: {conditions:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -237,13 +179,9 @@ async fn nothing_is_ever_stored_in_a_version_that_its_writer_had_not_published()
         env::var("CONCORD_FLEET_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(12);
     let mut world = World::new().await;
     for at in 0..3 {
-        world.start(at, RELEASES[0]).await;
-        world.ready(at).await;
+        start(&mut world, at, RELEASES[0]).await;
     }
-    let definitions = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let definitions: Api<DynamicObject> = Api::all_with(world.client(0).await, &definitions);
-    let definition: DynamicObject = serde_json::from_value(definition()).expect("a definition");
-    definitions.create(&PostParams::default(), &definition).await.expect("defined");
+    define(&world.client(0).await, "v1", &BOTH).await;
     let mut writers = Writers::new();
     for at in 0..3 {
         writers.start(world.members[at].id, world.client(at).await);
@@ -255,11 +193,14 @@ async fn nothing_is_ever_stored_in_a_version_that_its_writer_had_not_published()
         let at = round % 3;
         // One after the other to the new release, and then back.
         let release = RELEASES[usize::from(round / 3 % 2 == 0)];
-        disturb(&world.members[at], random.random_range(0..4)).await;
-        flip(&world.client((at + 1) % 3).await, ["v1", "v2"][round % 2]).await;
+        disturb(&world.members[at], random.random_range(0..6)).await;
+        // Whoever is asked may just be stopping, or be an old one: it is done again later.
+        let other = world.client((at + 1) % 3).await;
+        flip(&other, ["v1", "v2"][round % 2]).await;
+        migrate(&other, &format!("foos-{round}"), "example.com", "foos").await;
+        migrate(&other, &format!("cidrs-{round}"), "networking.k8s.io", "servicecidrs").await;
         world.stop(at, if random.random_bool(0.5) { "KILL" } else { "TERM" }).await;
-        world.start(at, release).await;
-        world.ready(at).await;
+        start(&mut world, at, release).await;
         writers.start(world.members[at].id, world.client(at).await);
         writers.progress().await;
         round += 1;
@@ -267,17 +208,31 @@ async fn nothing_is_ever_stored_in_a_version_that_its_writer_had_not_published()
     let written = writers.end().await;
     for at in 0..3 {
         world.stop(at, "TERM").await;
+        world.members[at].set_clock(0);
     }
-    let checked = world
-        .audit(&[
-            ("example.com/foos", "example.com.foos"),
-            ("servicecidrs", "networking.k8s.io.servicecidrs"),
-            ("configmaps", "core.configmaps"),
-            ("namespaces", "core.namespaces"),
-            ("leases", "coordination.k8s.io.leases"),
-            ("storageversions", "internal.apiserver.k8s.io.storageversions"),
-        ])
-        .await;
-    eprintln!("{round} restarts, {written} pairs written, {checked} commits audited");
+    // Who is alone agrees with all, and leaves nothing behind.
+    start(&mut world, 0, RELEASES[1]).await;
+    let client = world.client(0).await;
+    for (name, group, resource) in
+        [("last-foos", "example.com", "foos"), ("last-cidrs", "networking.k8s.io", "servicecidrs")]
+    {
+        assert!(migrate(&client, name, group, resource).await, "{name}");
+        succeeds(&client, name).await;
+    }
+    world.stop(0, "TERM").await;
+    let auditor = world.audit(&AUDITED).await;
+    let (checked, succeeded) = (auditor.checked(), auditor.succeeded());
+    eprintln!("{round} restarts, {written} pairs written, {succeeded} migrations, {checked} commits audited");
     assert!(checked > 2 * written, "{checked} of {written}");
+    assert!(succeeded >= 2, "{succeeded}");
 }
+
+/// What is written by whom, and the names of their StorageVersions.
+const AUDITED: [(&str, &str); 6] = [
+    ("example.com/foos", "example.com.foos"),
+    ("servicecidrs", "networking.k8s.io.servicecidrs"),
+    ("configmaps", "core.configmaps"),
+    ("namespaces", "core.namespaces"),
+    ("leases", "coordination.k8s.io.leases"),
+    ("storageversions", "internal.apiserver.k8s.io.storageversions"),
+];

@@ -47,15 +47,16 @@ struct Process {
 
 impl Process {
     fn spawn(arguments: &[&str]) -> Self {
+        Self::spawn_with(arguments, |_| {})
+    }
+
+    fn spawn_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let [stdout, stderr] = [(); 2].map(|()| NamedTempFile::new().expect("a file"));
         let output = |file: &NamedTempFile| Stdio::from(File::create(file.path()).expect("a file"));
-        let child = Command::new(env!("CARGO_BIN_EXE_concord"))
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(output(&stdout))
-            .stderr(output(&stderr))
-            .spawn()
-            .expect("the program starts");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_concord"));
+        command.args(arguments).stdin(Stdio::null()).stdout(output(&stdout)).stderr(output(&stderr));
+        change(&mut command);
+        let child = command.spawn().expect("the program starts");
         Self { child, stdout, stderr }
     }
 
@@ -138,7 +139,12 @@ impl Program {
     }
 
     pub(crate) async fn start_with(data_dir: &Path, more: &[&str]) -> Self {
-        let mut process = Process::spawn(&serve_arguments(data_dir, more));
+        Self::start_as(data_dir, more, |_| {}).await
+    }
+
+    /// Starts a server with something else about its process.
+    pub(crate) async fn start_as(data_dir: &Path, more: &[&str], change: impl FnOnce(&mut Command)) -> Self {
+        let mut process = Process::spawn_with(&serve_arguments(data_dir, more), change);
         let first = until("the server says where it is", || {
             if let Some(ended) = process.try_end() {
                 panic!("the server did not start: {}", ended.stderr);
