@@ -52,11 +52,20 @@ pub(crate) fn endpoint(
     let mut resource = Resource::new(group_version, names, backing, Verb::ALL.to_vec());
     resource.order = ListOrder::Sorted;
     resource.warning = definition.warning(version);
-    resource.storage_version_hash =
-        concord_builtins::storage_version_hash(&definition.group, &definition.stored, &definition.names.kind);
+    resource.storage_version_hash = storage_version_hash(definition);
     resource.subresources = subresources(&resource, version);
     let columns = Columns::Shared(Arc::new(CustomColumns::new(&version.columns)));
     Endpoint { resource: Arc::new(resource), columns }
+}
+
+/// As upstream's: empty if the stored version is not served.
+fn storage_version_hash(definition: &Definition) -> String {
+    let stored = definition.version(&definition.stored);
+    let served = stored.filter(|stored| stored.served);
+    let hash = |stored: &Arc<Version>| {
+        concord_builtins::storage_version_hash(&definition.group, &stored.name, &definition.names.kind)
+    };
+    served.map(hash).unwrap_or_default()
 }
 
 fn subresources(resource: &Resource, version: &Version) -> Vec<Subresource> {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use concord_storageversion::{Fence, Holds, Membership, abandoned, collection};
 use concord_store::Txn;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -25,7 +26,33 @@ const MOST_TURNS: u32 = 4;
 const GRACE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Collector {
-    pub(crate) committer: Arc<Committer>,
+    committer: Arc<Committer>,
+    attention: Mutex<Attention>,
+}
+
+/// Since when this server has been hearing of others without a break. After one, that they were not heard of says nothing
+/// about them: it may be this server that slept, or the store was away for all. They get the time to renew again.
+struct Attention {
+    since: Instant,
+    last: Instant,
+}
+
+impl Attention {
+    fn begin() -> Self {
+        let now = Instant::now();
+        Self { since: now, last: now }
+    }
+
+    /// Whether it has lasted for so long, with no break that was longer. This server's own renewals alone are heard more
+    /// often.
+    fn has_lasted(&mut self, silence: Duration) -> bool {
+        let now = Instant::now();
+        if now.duration_since(self.last) > silence {
+            self.since = now;
+        }
+        self.last = now;
+        now.duration_since(self.since) >= silence
+    }
 }
 
 /// What is to be removed.
@@ -41,6 +68,10 @@ struct Leftovers {
 }
 
 impl Collector {
+    pub(crate) fn new(committer: Arc<Committer>) -> Self {
+        Self { committer, attention: Mutex::new(Attention::begin()) }
+    }
+
     fn fleet(&self) -> &Fleet {
         &self.committer.fleet
     }
@@ -75,9 +106,10 @@ impl Collector {
         let known = fleet.shared.known();
         let Some(fence) = fleet.gate.fence(&known) else { return Leftovers::default() };
         let now_ms = now_milliseconds();
+        let is_attentive = self.attention.lock().has_lasted(fleet.silence());
         let is_over = |id: &String| {
             let lease = &known.leases[id];
-            id != fleet.id() && lease.is_over(now_ms, fleet.silence())
+            is_attentive && id != fleet.id() && lease.is_over(now_ms, fleet.silence())
         };
         let members = known.members(&fleet.settings.components);
         let leases = members.keys().filter(|id| is_over(id));
@@ -150,5 +182,25 @@ impl Collector {
 impl Leftovers {
     fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.leases.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_heard_nobody_waits_until_the_others_had_time_to_speak() {
+        let (silence, interval) = (Duration::from_secs(30), Duration::from_secs(10));
+        let mut attention = Attention::begin();
+        for lasted in [false, false, true, true] {
+            tokio::time::advance(interval).await;
+            assert_eq!(attention.has_lasted(silence), lasted);
+        }
+        tokio::time::advance(2 * silence).await;
+        for lasted in [false, false, false, true] {
+            assert_eq!(attention.has_lasted(silence), lasted);
+            tokio::time::advance(interval).await;
+        }
     }
 }

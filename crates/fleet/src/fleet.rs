@@ -301,7 +301,7 @@ impl Fleet {
         let committer = Arc::new(Committer { fleet: self.clone(), registry });
         let keeper = Keeper { committer: committer.clone() };
         let registrar = Registrar::new(committer.clone());
-        let collector = Collector { committer };
+        let collector = Collector::new(committer);
         let all = async {
             tokio::join!(keeper.run(), registrar.run(), collector.run());
         };

@@ -2,11 +2,15 @@
 
 use bytes::Bytes;
 use concord_server::test_client::Protocol;
+use futures_util::TryStreamExt as _;
 use http::Method;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client, Error,
-    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+    api::{
+        ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams, WatchEvent,
+        WatchParams,
+    },
 };
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -73,7 +77,8 @@ async fn a_storage_version_is_written_as_upstreams() {
     let (code, text) = message(refused.expect_err("without a resource version"));
     assert!(code == 422 && text.contains(required), "{code} {text}");
     wrong_statuses_are_refused(&api, &kept).await;
-    entries_are_applied_by_their_server(&api).await;
+    let applied = entries_are_applied_by_their_server(&api).await;
+    each_change_is_one_event(&api, &made, &[&filled, &applied]).await;
     the_table_is_upstreams(&server).await;
 }
 
@@ -105,7 +110,7 @@ async fn wrong_statuses_are_refused(api: &Api<DynamicObject>, object: &DynamicOb
     }
 }
 
-async fn entries_are_applied_by_their_server(api: &Api<DynamicObject>) {
+async fn entries_are_applied_by_their_server(api: &Api<DynamicObject>) -> DynamicObject {
     let config = json!({"apiVersion": "internal.apiserver.k8s.io/v1alpha1", "kind": "StorageVersion",
         "metadata": {"name": NAME}, "status": {"storageVersions": [says("me", "test/v1")]}});
     let applied = api.patch_status(NAME, &PatchParams::apply("me").force(), &Patch::Apply(&config)).await;
@@ -117,6 +122,24 @@ async fn entries_are_applied_by_their_server(api: &Api<DynamicObject>) {
         .map(|entry| &entry["apiServerID"])
         .collect();
     assert_eq!(ids, ["other", "me"]);
+    applied
+}
+
+/// Whatever was asked for and changed nothing is not seen by anybody.
+async fn each_change_is_one_event(
+    api: &Api<DynamicObject>,
+    since: &DynamicObject,
+    changes: &[&DynamicObject],
+) {
+    let revision = |object: &DynamicObject| object.metadata.resource_version.clone().expect("a revision");
+    let only = WatchParams::default().fields(&format!("metadata.name={NAME}"));
+    let mut events = Box::pin(api.watch(&only, &revision(since)).await.expect("a watch"));
+    for change in changes {
+        match events.try_next().await.expect("readable").expect("an event") {
+            WatchEvent::Modified(object) => assert_eq!(revision(&object), revision(change)),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 async fn the_table_is_upstreams(server: &Program) {

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::{
     audit::audit,
-    support::{Kind, LEASES, Log, Server, wait_for},
+    faulty::Faulty,
+    support::{Kind, LEASES, Log, Server, wait_for, wait_said},
 };
 
 const NAMESPACE: &str = "kube-system";
@@ -124,6 +125,35 @@ async fn leases_of_servers_that_are_not_heard_of_are_removed() {
     assert!(lease(&a, "other-component").await.is_some() && lease(&a, "unlabelled").await.is_some());
     assert!(a.get(LEASES, "default", "b").await.is_some(), "only the namespace of identities matters");
     a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stalls_for_longer_than_its_lease_comes_back_by_itself() {
+    let log = Log::new();
+    let settings = Settings {
+        lease_duration: Duration::from_secs(1),
+        renew_interval: Duration::from_millis(100),
+        hostname: "host".to_owned(),
+        ..Settings::default()
+    };
+    let kind = |id| Kind { settings: settings.clone(), ..Kind::new(id) };
+    let (faulty, _) = Faulty::new(&log.store, None);
+    let a = Server::ready(&log, &kind("a")).await;
+    let b = Server::start_on(&log, faulty.clone(), &kind("b"));
+    b.registered().await;
+    b.config_map("b--1").await.expect("written");
+    // Its renewal is on its way for so long that everybody takes it for gone.
+    let of_b = "/registry/leases/kube-system/b";
+    let mut renewal = faulty.hold(move |txn| txn.writes.iter().any(|write| write.key() == of_b));
+    renewal.arrived().await;
+    wait_for("the end of the lease", || async { lease(&a, "b").await.is_none().then_some(()) }).await;
+    wait_said(&a, "core.pods", "a=v1 -> v1").await;
+    let (late, ()) = tokio::join!(b.config_map("b--2"), async { renewal.release() });
+    late.expect("it waited for the new lease");
+    wait_said(&a, "core.pods", "a=v1,b=v1 -> v1").await;
+    assert_eq!(audit(&log, &[("configmaps", "core.configmaps")]).await, 2);
+    a.stop().await;
+    b.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,12 +4,18 @@ use concord_server::test_client::Protocol;
 use concord_store::{Store as _, Txn};
 use concord_testing::proxy::Fault;
 use futures_util::future::join_all;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use http::Method;
+use kube::{
+    Api,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 
 use super::world::{
-    BOTH, World, define, definitions, flip, foo, foos, said, storage_versions, until, until_said,
+    BOTH, World, define, define_kind, definitions, flip, foo, foos, kind, said, storage_versions, until,
+    until_refused, until_said,
 };
+use crate::support::send;
 
 const NAME: &str = "example.com.foos";
 const AUDITED: [(&str, &str); 1] = [("example.com/foos", NAME)];
@@ -117,8 +123,8 @@ async fn a_definition_that_is_made_anew_is_another_owner() {
     let list: Value = serde_json::from_str(&list.body).expect("JSON");
     let hash = list["resources"][0]["storageVersionHash"].as_str().unwrap_or_default();
     assert_eq!((&list["resources"][0]["name"], hash), (&json!("foos"), ""), "what is not served has no hash");
-    what_cannot_be_published_is_not_written(&world, &client).await;
     world.audit(&AUDITED).await;
+    what_cannot_be_published_is_not_written(&world, &client).await;
 }
 
 /// Somebody destroys the object in which the versions are published.
@@ -126,17 +132,25 @@ async fn what_cannot_be_published_is_not_written(world: &World, client: &kube::C
     let store = world.store().await;
     let key = format!("/registry/storageversions/{NAME}");
     store.transact(Txn::new().put(key.clone(), "\0nothing")).await.expect("stored");
-    let refused = until("a refusal", || async {
-        foos(client).create(&PostParams::default(), &foo("s1--3")).await.err()
-    })
-    .await;
+    let path = "/apis/example.com/v1/foos";
+    let object =
+        json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"generateName": "s1--3"}});
     let text = "wait for storage version registration to complete for resource: foos.example.com, \
         last seen error: the stored StorageVersion cannot be read";
-    match refused {
-        kube::Error::Api(status) => assert_eq!((status.code, status.message.as_str()), (503, text)),
-        other => panic!("{other}"),
-    }
+    assert_eq!(until_refused(world.program(0), path, &object).await, text);
     foos(client).get("s1--2").await.expect("reads are served");
+    // It keeps nobody else waiting.
+    define_kind(client, "Bar", "v1", &BOTH).await;
+    until_said(client, "example.com.bars", &all("v1")).await;
+    let bars: Api<DynamicObject> = Api::all_with(client.clone(), &kind("example.com", "v1", "Bar"));
+    until("another custom resource", || async {
+        let bar = DynamicObject::new("s1--5", &kind("example.com", "v1", "Bar"));
+        bars.create(&PostParams::default(), &bar).await.ok()
+    })
+    .await;
+    let (code, _, _) =
+        send(&mut world.program(0).admin(Protocol::Http2).await, Method::POST, path, &object).await;
+    assert_eq!(code, 503, "it still waits");
     store.transact(Txn::new().delete(key)).await.expect("deleted");
     create(client, "s1--4").await;
     store.shutdown().await;

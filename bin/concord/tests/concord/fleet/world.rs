@@ -6,10 +6,12 @@ use std::{
 };
 
 use concord_faultfs::{FaultFs, Faults};
+use concord_server::test_client::Protocol;
 use concord_store::Store as _;
 use concord_store_etcd::{Config, EtcdStore};
 use concord_testing::{audit::Auditor, etcd::Cluster, proxy::Proxy};
 use futures_util::StreamExt as _;
+use http::Method;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
@@ -17,7 +19,7 @@ use kube::{
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{Program, SOON, client};
+use crate::support::{Program, SOON, client, send};
 
 /// A server that is started again and again.
 pub(super) struct Member {
@@ -163,11 +165,16 @@ pub(super) fn versions(stored: &str, served: &[&str]) -> Value {
 
 /// Defines what the tests write, in two versions.
 pub(super) async fn define(client: &Client, stored: &str, served: &[&str]) -> DynamicObject {
+    define_kind(client, "Foo", stored, served).await
+}
+
+pub(super) async fn define_kind(client: &Client, kind: &str, stored: &str, served: &[&str]) -> DynamicObject {
+    let plural = format!("{}s", kind.to_lowercase());
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "foos.example.com"},
+        "metadata": {"name": format!("{plural}.example.com")},
         "spec": {"group": "example.com", "scope": "Cluster", "versions": versions(stored, served),
-            "names": {"plural": "foos", "kind": "Foo"}},
+            "names": {"plural": plural, "kind": kind}},
     });
     let definition: DynamicObject = serde_json::from_value(definition).expect("a definition");
     definitions(client).create(&PostParams::default(), &definition).await.expect("defined")
@@ -204,6 +211,16 @@ pub(super) async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: imp
         assert!(begin.elapsed() < SOON, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Creates objects until one is refused because a gate is closed, and says why. kube's client would try again instead.
+pub(super) async fn until_refused(program: &Program, path: &str, object: &Value) -> String {
+    until("a refusal", || async {
+        let mut admin = program.admin(Protocol::Http2).await;
+        let (code, status, _) = send(&mut admin, Method::POST, path, object).await;
+        (code == 503).then(|| status["message"].as_str().expect("a message").to_owned())
+    })
+    .await
 }
 
 /// Waits until the servers say this about a resource.
