@@ -282,6 +282,11 @@ impl Fleet {
         self.versions.is_some()
     }
 
+    /// Whether there is no other server on the store, as far as leases tell.
+    pub fn is_alone(&self) -> bool {
+        self.shared.known().members(&self.settings.components).keys().all(|id| id == self.id())
+    }
+
     /// Tells when something changes about servers or what they say.
     pub fn changes(&self) -> watch::Receiver<Revision> {
         self.shared.changes()

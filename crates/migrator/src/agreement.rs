@@ -39,7 +39,9 @@ pub(crate) fn writers(
     storage: &Storage,
     seen: Revision,
 ) -> Writers {
-    let Some(fleet) = fleet.filter(|fleet| fleet.registers_versions()) else {
+    // Where versions are not registered a server decides for itself, but for nobody else: if there are others, they do not
+    // agree.
+    let Some(fleet) = fleet.filter(|fleet| fleet.registers_versions() || !fleet.is_alone()) else {
         let GroupResource { group, resource } = &storage.resource;
         let encryption = keyring.map(|keyring| keyring.seals_with(group, resource)).unwrap_or_default();
         let target = Row { version: storage.encoding.to_string(), encryption };

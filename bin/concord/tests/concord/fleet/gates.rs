@@ -60,30 +60,58 @@ async fn without_the_features_there_is_nothing_of_them() {
     }
 }
 
+/// Waits until a server leads: it is the one that migrates.
+async fn until_leads(client: &Client, id: &str) {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    until("a leader", || async {
+        let holder = leases.get("concord-controllers").await.ok()?.spec?.holder_identity?;
+        holder.starts_with(&format!("{id}_")).then_some(())
+    })
+    .await;
+}
+
+/// Asks for a migration, and waits until it is said why it does not begin: the second server says nothing.
+async fn migration_waits_for_the_silent(client: &Client, name: &str) {
+    assert!(migrate(client, name, "", "configmaps").await);
+    let silent = "servers have not said how they store the resource: s2";
+    until("the reason why not", || async {
+        let migration = migrations(client).get(name).await.ok()?;
+        migration.data["status"].to_string().contains(silent).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_migrated_while_a_server_says_nothing() {
     let mut world = World::new().await;
     world.start(0, &[]).await;
     world.ready(0).await;
+    let first = world.client(0).await;
+    until_leads(&first, "s1").await;
     // It said something once, and then the feature is turned off.
     world.start(1, &[]).await;
-    world.ready(1).await;
-    let client = world.client(0).await;
-    until_said(&client, "core.configmaps", "s1=v1,s2=v1 -> v1").await;
+    until_said(&first, "core.configmaps", "s1=v1,s2=v1 -> v1").await;
     world.stop(1, "KILL").await;
-    world.start(1, &["--feature-gates=StorageVersionAPI=false"]).await;
+    let silent = ["--feature-gates=StorageVersionAPI=false"];
+    world.start(1, &silent).await;
     world.ready(1).await;
-    config_map(&world.client(1).await, "s2").await.expect("it writes");
-    assert!(migrate(&client, "m", "", "configmaps").await);
-    let silent = "servers have not said how they store the resource: s2";
-    until("the reason why not", || async {
-        let migration = migrations(&client).get("m").await.ok()?;
-        migration.data["status"].to_string().contains(silent).then_some(())
-    })
-    .await;
+    let second = world.client(1).await;
+    config_map(&second, "s2").await.expect("it writes");
+    migration_waits_for_the_silent(&first, "led-by-who-speaks").await;
     world.stop(1, "TERM").await;
-    succeeds(&client, "m").await;
-    until_said(&client, "core.configmaps", "s1=v1 -> v1").await;
+    succeeds(&first, "led-by-who-speaks").await;
+    until_said(&first, "core.configmaps", "s1=v1 -> v1").await;
+    // Now it is the silent one that migrates.
+    world.start(1, &silent).await;
+    world.ready(1).await;
+    world.stop(0, "TERM").await;
+    let second = world.client(1).await;
+    until_leads(&second, "s2").await;
+    world.start(0, &[]).await;
+    world.ready(0).await;
+    migration_waits_for_the_silent(&second, "led-by-who-is-silent").await;
+    world.stop(0, "TERM").await;
+    succeeds(&second, "led-by-who-is-silent").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
