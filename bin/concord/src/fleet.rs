@@ -36,8 +36,11 @@ const NEEDED: [(&str, &str); 3] = [
 /// What `--runtime-config` says, with the APIs that features need, unless it says something about those itself. Without its
 /// feature nobody works on migrations: then they are not served, whatever it says.
 pub(crate) fn runtime_config(asked: &[String], features: &FeatureGates) -> Vec<String> {
-    let group = |api: &str| api.split('/').next().unwrap_or_default().to_owned();
-    let is_said = |api: &str| asked.iter().any(|pair| pair.trim().starts_with(&group(api)));
+    let is_about = |pair: &str, api: &str| {
+        let rest = pair.trim().strip_prefix(api);
+        rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().starts_with(['=', '/']))
+    };
+    let is_said = |api: &str| asked.iter().any(|pair| is_about(pair, api));
     let needed = NEEDED.iter().filter(|(feature, api)| features.enabled(feature) && !is_said(api));
     let useless = |pair: &&String| {
         let migrations = pair.trim().starts_with("storagemigration.k8s.io");
@@ -104,5 +107,9 @@ mod tests {
         let migrations = ["storagemigration.k8s.io/v1beta1=true", "storagemigration.k8s.io/v1alpha1=true"];
         assert_eq!(all(&[], &[]), [on, migrations[0], migrations[1]]);
         assert_eq!(all(&["storagemigration.k8s.io/v1beta1=true"], &[none]), [on]);
+        let newer = "storagemigration.k8s.io/v1=true";
+        assert_eq!(all(&[newer], &[]), [on, migrations[0], migrations[1], newer], "the others as well");
+        let off = ["storagemigration.k8s.io/v1beta1=false", "storagemigration.k8s.io/v1alpha1/x"];
+        assert_eq!(all(&off, &[]), [on, off[0], off[1]]);
     }
 }

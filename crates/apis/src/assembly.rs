@@ -251,7 +251,8 @@ mod tests {
         for release in Release::all() {
             let settings = Settings { release, runtime_config: everything.clone(), ..Settings::default() };
             let set = api_set(&settings);
-            for facts in Catalog::of(release).versions().flat_map(|version| &version.resources) {
+            let versions = Catalog::of(release).versions().filter(|version| !version.is_ahead);
+            for facts in versions.flat_map(|version| &version.resources) {
                 let version = GroupVersion::new(facts.group, facts.version);
                 let resource = set.find(&version, facts.plural).expect(facts.plural);
                 assert!(resource.schema().is_some(), "{version} {} has no schema", facts.plural);

@@ -71,10 +71,10 @@ impl RuntimeConfig {
             _ => "api/ga",
         };
         let api_version = version.api_version();
-        let said = [&format!("{api_version}/{}", resource.plural), &api_version, level, "api/all"]
-            .iter()
-            .find_map(|key| self.0.get(*key))
-            .copied();
+        let keys = [&format!("{api_version}/{}", resource.plural), &api_version, level, "api/all"];
+        // Levels mean what upstream has at them.
+        let meant = if version.is_ahead { &keys[..2] } else { &keys[..] };
+        let said = meant.iter().find_map(|key| self.0.get(*key)).copied();
         said.unwrap_or_else(|| version.enabled_by_default())
     }
 }
@@ -146,6 +146,10 @@ mod tests {
         assert!(!apps(&["apps/v1=false"]) && !apps(&["api/ga=false", "api/all=true"]));
         assert!(apps(&["apps/v1=0", "apps/v1/deployments=T"]));
         assert!(!apps(&["apps/v1/deployments=false"]) && apps(&["apps/v1/daemonsets=false"]));
+        let migrations =
+            |pairs: &[&str]| enabled(pairs, "storagemigration.k8s.io", "v1", "storageversionmigrations");
+        assert!(!migrations(&[]) && !migrations(&["api/all=true", "api/ga=true"]), "1.36 does not have it");
+        assert!(migrations(&["storagemigration.k8s.io/v1=true"]));
         for core in ["v1=false", "/v1=false", "/v1/pods=false"] {
             assert!(!enabled(&[core], "", "v1", "pods"), "{core}");
         }

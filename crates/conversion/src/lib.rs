@@ -51,7 +51,7 @@ struct Renamed {
 }
 
 /// Every kind that some release has in several versions is here or in [`changed`].
-const RENAMED: [Renamed; 9] = [
+const RENAMED: [Renamed; 10] = [
     Renamed {
         group: "admissionregistration.k8s.io",
         versions: &["v1", "v1beta1", "v1alpha1"],
@@ -88,6 +88,11 @@ const RENAMED: [Renamed; 9] = [
         group: "storage.k8s.io",
         versions: &["v1", "v1beta1", "v1alpha1"],
         kinds: &["VolumeAttributesClass"],
+    },
+    Renamed {
+        group: "storagemigration.k8s.io",
+        versions: &["v1", "v1beta1"],
+        kinds: &["StorageVersionMigration"],
     },
 ];
 

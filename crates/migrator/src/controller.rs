@@ -18,6 +18,7 @@ use crate::{
     choose::choose,
     decide::Orders,
     definitions::End,
+    load::Load,
     migration::Migration,
     shared::{Config, Shared},
     trigger::Trigger,
@@ -50,7 +51,8 @@ impl Migrator {
             config.resources.find(&version, "storageversionmigrations")
         };
         let migrations = VERSIONS.iter().find_map(find).filter(|found| found.storage().is_some())?;
-        Some(Self(Arc::new(Shared { config, migrations, auditing: OnceLock::new() })))
+        let load = Load::new(config.registry.clone());
+        Some(Self(Arc::new(Shared { config, migrations, auditing: OnceLock::new(), load })))
     }
 
     /// Has rewrites written down, as the requests of clients are. Only the first time counts.

@@ -24,6 +24,8 @@ mod controller;
 mod decide;
 mod definitions;
 mod events;
+mod limit;
+mod load;
 mod migration;
 mod pace;
 mod progress;

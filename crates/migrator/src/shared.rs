@@ -13,7 +13,10 @@ use concord_server::{Auditing, Metrics};
 use concord_store::Revision;
 use concord_store_sealed::Keyring;
 
-use crate::agreement::{Writers, writers};
+use crate::{
+    agreement::{Writers, writers},
+    load::Load,
+};
 
 /// Who migrates: upstream's name, which webhooks and audit logs know.
 const USER: &str = "system:serviceaccount:kube-system:storage-version-migrator-controller";
@@ -42,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) migrations: Arc<Resource>,
     /// Where rewrites are written down, if they are.
     pub(crate) auditing: OnceLock<Arc<Auditing>>,
+    /// How much is written at once.
+    pub(crate) load: Load,
 }
 
 /// What a migration is about, as it is served now.

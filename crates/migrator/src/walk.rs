@@ -14,6 +14,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use crate::{
     Row,
     census::{PAGE, form},
+    load::UnderWay,
     pace::Pace,
     progress::Progress,
     rewrite::Outcome,
@@ -63,6 +64,9 @@ impl Walk<'_> {
         let is_current = |entry: &KeyValue| form(keyring, &entry.key, &entry.value) == *self.target;
         let (current, stale): (Vec<KeyValue>, Vec<KeyValue>) = page.entries.into_iter().partition(is_current);
         let current: Vec<Bytes> = current.into_iter().map(|entry| entry.key).collect();
+        if !stale.is_empty() {
+            self.shared.load.prepare().await;
+        }
         if let Some(unwritten) = self.write_all(stale.into(), progress, pace).await {
             progress.current += current.iter().filter(|key| **key < unwritten).count() as u64;
             progress.cursor = self.cursor(&unwritten);
@@ -93,17 +97,22 @@ impl Walk<'_> {
         let mut under_way = FuturesUnordered::new();
         loop {
             let is_wanted = stale.is_empty() || (self.is_wanted)();
-            while is_wanted && under_way.len() < pace.limit() && pace.wait(Instant::now()).is_zero() {
-                let Some(entry) = stale.pop_front() else { break };
+            let mut is_enough = false;
+            while is_wanted && !stale.is_empty() && pace.wait(Instant::now()).is_zero() {
+                let begun = self.shared.load.begin(under_way.len());
+                is_enough = begun.is_none();
+                let Some((entry, begun)) = begun.and_then(|begun| Some((stale.pop_front()?, begun))) else {
+                    break;
+                };
                 pace.begin(Instant::now());
-                under_way.push(self.write(entry));
+                under_way.push(self.write(entry, begun));
             }
-            let waits = is_wanted && !stale.is_empty() && under_way.len() < pace.limit();
+            let waits = is_wanted && !is_enough && !stale.is_empty();
             // Not too long without looking whether it is still wanted.
             let wait = pace.wait(Instant::now()).min(LOOK);
             tokio::select! {
                 Some((key, outcome)) = under_way.next(), if !under_way.is_empty() => {
-                    self.count(&key, outcome, progress, pace);
+                    self.count(&key, outcome, progress);
                 }
                 () = tokio::time::sleep(wait), if waits => {}
                 else => return stale.pop_front().map(|entry| entry.key),
@@ -111,17 +120,17 @@ impl Walk<'_> {
         }
     }
 
-    async fn write(&self, entry: KeyValue) -> (Bytes, Outcome) {
+    async fn write(&self, entry: KeyValue, _begun: UnderWay) -> (Bytes, Outcome) {
         let outcome = self.shared.rewrite(self.resource, &entry.key, entry.mod_revision, self.target).await;
         (entry.key, outcome)
     }
 
-    fn count(&self, key: &Bytes, outcome: Outcome, progress: &mut Progress, pace: &mut Pace) {
+    fn count(&self, key: &Bytes, outcome: Outcome, progress: &mut Progress) {
         match outcome {
             Outcome::Written(took) => {
                 progress.migrated += 1;
                 self.shared.config.metrics.object_migrated(&self.name.to_string());
-                pace.went_well(took);
+                self.shared.load.went_well(took);
             }
             Outcome::Current => progress.current += 1,
             Outcome::Gone => {}
@@ -131,7 +140,7 @@ impl Walk<'_> {
                 progress.fail(object, message);
             }
             Outcome::Deferred(message) => {
-                pace.was_too_much();
+                self.shared.load.was_too_much();
                 progress.deferred += 1;
                 progress.last_error = message;
             }

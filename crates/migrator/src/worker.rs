@@ -72,7 +72,7 @@ impl Worker {
             orders,
             progress: migration.progress.clone().unwrap_or_default(),
             run: None,
-            pace: Pace::new(),
+            pace: Pace::default(),
             generation: None,
             missing: None,
             deferred: None,

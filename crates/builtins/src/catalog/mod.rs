@@ -41,6 +41,8 @@ pub struct VersionFacts {
     pub group: &'static str,
     /// The version, such as `v1`.
     pub version: &'static str,
+    /// Whether upstream serves it only in a later release.
+    pub is_ahead: bool,
     /// What its APIService object says; the group of APIService objects itself has none.
     pub priority: Option<Priority>,
     /// Its resources, by name.
@@ -102,9 +104,9 @@ impl Catalog {
 
 impl VersionFacts {
     /// Whether it is served unless `--runtime-config` says otherwise. In each of the releases upstream turns every version
-    /// on that is stable, and no other.
+    /// on that is stable, and no other. One that a later release brings is for those who ask for it by its name.
     pub fn enabled_by_default(&self) -> bool {
-        !self.version.contains("alpha") && !self.version.contains("beta")
+        !self.version.contains("alpha") && !self.version.contains("beta") && !self.is_ahead
     }
 
     /// `apps/v1`, or `v1` for the core group.

@@ -152,7 +152,8 @@ fn version(heading: &'static str) -> Option<VersionFacts> {
         }
         _ => None,
     };
-    Some(VersionFacts { group, version, priority, resources: Vec::new() })
+    let is_ahead = words.next() == Some("ahead");
+    Some(VersionFacts { group, version, is_ahead, priority, resources: Vec::new() })
 }
 
 fn group_version(text: &'static str) -> (&'static str, &'static str) {

@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use serde_json::{Value, json};
 
 use super::{Answer, Ask, Server, Standalone, Stop, good, said, target::Target};
-use crate::{Progress, migration::Migration, pace::Pace, shared::MANAGER};
+use crate::{Progress, limit::Limit, migration::Migration, pace::Pace, shared::MANAGER};
 
 /// How many objects are listed at once.
 const PAGE: usize = 500;
@@ -43,6 +43,7 @@ pub(crate) struct Pass<'a, S> {
     migration: &'a Migration,
     target: &'a Target,
     progress: &'a mut Progress,
+    limit: Limit,
     pace: Pace,
 }
 
@@ -54,7 +55,7 @@ impl<'a, S: Server> Pass<'a, S> {
         progress: &'a mut Progress,
     ) -> Self {
         "Migrating".clone_into(&mut progress.phase);
-        Self { migrator, migration, target, progress, pace: Pace::new() }
+        Self { migrator, migration, target, progress, limit: Limit::new(), pace: Pace::default() }
     }
 
     pub(crate) async fn run(&mut self) -> Result<Ended, Stop> {
@@ -105,18 +106,18 @@ impl<'a, S: Server> Pass<'a, S> {
         let mut under_way = FuturesUnordered::new();
         loop {
             while items.peek().is_some()
-                && under_way.len() < self.pace.limit()
+                && under_way.len() < self.limit.get()
                 && self.pace.wait(Instant::now()).is_zero()
             {
                 let Some(item) = items.next() else { break };
                 self.pace.begin(Instant::now());
                 under_way.push(write(self.migrator, self.target, item));
             }
-            let waits = items.peek().is_some() && under_way.len() < self.pace.limit();
+            let waits = items.peek().is_some() && under_way.len() < self.limit.get();
             let wait = self.pace.wait(Instant::now());
             tokio::select! {
                 Some((object, outcome)) = under_way.next(), if !under_way.is_empty() => {
-                    count(self.progress, &mut self.pace, object, outcome);
+                    count(self.progress, &mut self.limit, object, outcome);
                 }
                 () = tokio::time::sleep(wait), if waits => {}
                 else => return,
@@ -125,17 +126,17 @@ impl<'a, S: Server> Pass<'a, S> {
     }
 }
 
-fn count(progress: &mut Progress, pace: &mut Pace, object: String, outcome: Outcome) {
+fn count(progress: &mut Progress, limit: &mut Limit, object: String, outcome: Outcome) {
     match outcome {
         Outcome::Written(took) => {
             progress.migrated += 1;
-            pace.went_well(took);
+            limit.went_well(took);
         }
         Outcome::Current => progress.current += 1,
         Outcome::Gone => {}
         Outcome::Failed(message) => progress.fail(object, message),
         Outcome::Deferred(message) => {
-            pace.was_too_much();
+            limit.was_too_much();
             progress.deferred += 1;
             progress.last_error = message;
         }
