@@ -50,6 +50,11 @@ impl Census {
         self.rows.values().sum()
     }
 
+    /// Version, encryption and number of each form.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&str, &str, u64)> {
+        self.rows.iter().map(|(row, count)| (row.version.as_str(), row.encryption.as_str(), *count))
+    }
+
     /// Those that do not have this form.
     pub fn others(&self, target: &Row) -> u64 {
         self.rows.iter().filter(|(row, _)| *row != target).map(|(_, count)| count).sum()

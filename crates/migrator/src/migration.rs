@@ -87,6 +87,18 @@ pub(crate) struct Condition {
     pub(crate) message: String,
 }
 
+impl Condition {
+    /// Whether a migration is under way.
+    pub(crate) fn running(holds: bool, reason: &'static str, message: &str) -> Self {
+        Self { kind: "Running", holds, reason, message: message.to_owned() }
+    }
+
+    /// How it ended.
+    pub(crate) fn ended(kind: &'static str, reason: &'static str, message: String) -> Self {
+        Self { kind, holds: true, reason, message }
+    }
+}
+
 /// What is written into `lastTransitionTime`, by the name that the version of the API has for it.
 pub(crate) struct Transition<'a> {
     pub(crate) member: &'a str,

@@ -34,6 +34,19 @@ pub(crate) enum Outcome {
     Deferred(String),
 }
 
+impl Outcome {
+    /// What metrics call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Written(_) => "migrated",
+            Self::Current => "current",
+            Self::Gone => "gone",
+            Self::Failed(_) => "failed",
+            Self::Deferred(_) => "deferred",
+        }
+    }
+}
+
 /// What an answer means.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {

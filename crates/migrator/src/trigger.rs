@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use concord_meta::{GroupResource, GroupVersion, Status};
 use concord_registry::{Resource, metadata};
-use concord_store::KeyRange;
+use concord_store::{KeyRange, Revision};
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,6 +32,9 @@ pub(crate) struct Trigger {
 /// The resources that are stored, by what their keys begin with.
 type Stored = BTreeMap<Bytes, Arc<Resource>>;
 
+/// A form that all servers write, and since when they do without a gap: in a gap somebody may have written another one.
+type Form = (Row, Revision);
+
 impl Trigger {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
@@ -42,20 +45,20 @@ impl Trigger {
         let Some(delay) = self.shared.config.automatic_after else { return };
         let mut changes = self.shared.changes();
         // The forms that everything is known to have been brought into, or to be about to be.
-        let mut handled: BTreeMap<Bytes, Row> = BTreeMap::new();
-        let mut before: BTreeMap<Bytes, Row> = BTreeMap::new();
+        let mut handled: BTreeMap<Bytes, Form> = BTreeMap::new();
+        let mut before: BTreeMap<Bytes, Form> = BTreeMap::new();
         loop {
             tokio::time::sleep(delay).await;
             let (stored, agreed) = self.agreed();
             handled.retain(|prefix, _| stored.contains_key(prefix));
-            for (prefix, target) in &agreed {
+            for (prefix, form) in &agreed {
                 // Twice the same, a while apart: servers that come and go one after another have settled.
-                if before.get(prefix) != Some(target) || handled.get(prefix) == Some(target) {
+                if before.get(prefix) != Some(form) || handled.get(prefix) == Some(form) {
                     continue;
                 }
                 let Some(resource) = stored.get(prefix) else { continue };
-                match self.handle(resource, prefix, target).await {
-                    Ok(()) => drop(handled.insert(prefix.clone(), target.clone())),
+                match self.handle(resource, prefix, &form.0).await {
+                    Ok(()) => drop(handled.insert(prefix.clone(), form.clone())),
                     Err(error) => {
                         let resource = resource.group_resource();
                         tracing::warn!(%resource, error = error.message, "What is stored could not be looked at.");
@@ -72,7 +75,7 @@ impl Trigger {
     }
 
     /// What is stored, and in which form all servers write it.
-    fn agreed(&self) -> (Stored, BTreeMap<Bytes, Row>) {
+    fn agreed(&self) -> (Stored, BTreeMap<Bytes, Form>) {
         let mut stored = Stored::new();
         for resource in self.shared.config.resources.all() {
             let Some(storage) = resource.storage() else { continue };
@@ -83,7 +86,7 @@ impl Trigger {
         }
         let target =
             |(prefix, resource): (&Bytes, &Arc<Resource>)| match self.shared.writers(resource.storage()?) {
-                Writers::Agree(agreed) => Some((prefix.clone(), agreed.target)),
+                Writers::Agree(agreed) => Some((prefix.clone(), (agreed.target, agreed.since))),
                 Writers::Disagree(_) => None,
             };
         let agreed = stored.iter().filter_map(target).collect();

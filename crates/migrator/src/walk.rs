@@ -126,10 +126,10 @@ impl Walk<'_> {
     }
 
     fn count(&self, key: &Bytes, outcome: Outcome, progress: &mut Progress) {
+        self.shared.config.metrics.migration().object(&self.name.to_string(), outcome.name());
         match outcome {
             Outcome::Written(took) => {
                 progress.migrated += 1;
-                self.shared.config.metrics.object_migrated(&self.name.to_string());
                 self.shared.load.went_well(took);
             }
             Outcome::Current => progress.current += 1,

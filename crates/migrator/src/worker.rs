@@ -167,7 +167,7 @@ impl Worker {
             self.shared.show(&self.which, &self.progress).await?;
             self.shared.event(&self.which, reason, message).await;
         }
-        self.say(&[running(false, reason, message)], None).await?;
+        self.say(&[Condition::running(false, reason, message)], None).await?;
         let Self { shared, changes, orders, .. } = self;
         tokio::select! {
             () = shared.servers_changed(changes) => {}
@@ -191,7 +191,7 @@ impl Worker {
             self.generation = self.shared.mark(&self.resource, &self.which.name).await?;
         }
         self.prepare(agreed, checkpoint, storage);
-        let mut conditions = vec![running(true, "MigrationRunning", "The migration is running")];
+        let mut conditions = vec![Condition::running(true, "MigrationRunning", "The migration is running")];
         if !agreed.is_known {
             conditions.push(Condition {
                 kind: "AgreementUnknown",
@@ -291,7 +291,7 @@ impl Worker {
     async fn show(&mut self) -> Result<(), Status> {
         let name = self.resource.to_string();
         let left = self.progress.total.saturating_sub(self.progress.seen());
-        self.shared.config.metrics.set_objects_to_migrate(&name, left);
+        self.shared.config.metrics.migration().set_remaining(&name, left);
         if self.shown.elapsed() < SHOW {
             return Ok(());
         }
@@ -301,7 +301,7 @@ impl Worker {
         if !self.progress.last_error.is_empty() {
             message += &format!("; transient error: {}", self.progress.last_error);
         }
-        self.say(&[running(true, "MigrationRunning", &message)], None).await?;
+        self.say(&[Condition::running(true, "MigrationRunning", &message)], None).await?;
         self.shared.show(&self.which, &self.progress).await
     }
 
@@ -314,6 +314,7 @@ impl Worker {
         let seen = registry.replica().not_older_than(counted.revision, SEEN).await;
         seen.map_err(|error| Status::internal_error(error.to_string()))?;
         self.progress.count(&counted);
+        self.shared.config.metrics.migration().set_census(&self.resource.to_string(), counted.shown());
         let Some(run) = &mut self.run else { return Ok(()) };
         let (failed, deferred) = match run.stage {
             Stage::Walked { failed, deferred } | Stage::Counted { failed, deferred, .. } => {
@@ -342,7 +343,7 @@ impl Worker {
     async fn succeed(&mut self, census: &Census) -> Result<bool, Status> {
         let version = self.run.as_ref().map(|run| run.target.version.clone()).unwrap_or_default();
         self.shared.unmark(&self.resource, self.generation, End::Succeeded(&version)).await?;
-        let succeeded = ended("Succeeded", "StorageVersionMigrationSucceeded", String::new());
+        let succeeded = Condition::ended("Succeeded", "StorageVersionMigrationSucceeded", String::new());
         tracing::info!(name = self.which.name, resource = %self.resource, objects = census.total(), "A migration has succeeded.");
         self.end(succeeded).await
     }
@@ -350,7 +351,7 @@ impl Worker {
     async fn report(&mut self, census: &Census) -> Result<bool, Status> {
         let others = self.run.as_ref().map_or(0, |run| census.others(&run.target));
         let message = format!("dry run: {others} of {} objects would be rewritten", census.total());
-        self.end(ended("Succeeded", "DryRunCompleted", message)).await
+        self.end(Condition::ended("Succeeded", "DryRunCompleted", message)).await
     }
 
     async fn give_up(&mut self, census: &Census) -> Result<bool, Status> {
@@ -364,13 +365,14 @@ impl Worker {
 
     async fn cancel(&mut self) -> Result<bool, Status> {
         self.shared.unmark(&self.resource, self.generation, End::Cancelled).await?;
-        self.end(ended("Failed", "MigrationCancelled", "The migration was cancelled".to_owned())).await
+        self.end(Condition::ended("Failed", "MigrationCancelled", "The migration was cancelled".to_owned()))
+            .await
     }
 
     async fn fail(&mut self, message: String) -> Result<bool, Status> {
         tracing::warn!(name = self.which.name, resource = %self.resource, message, "A migration has failed.");
         self.shared.unmark(&self.resource, self.generation, End::Failed).await?;
-        self.end(ended("Failed", "StorageVersionMigrationFailed", message)).await
+        self.end(Condition::ended("Failed", "StorageVersionMigrationFailed", message)).await
     }
 
     /// Says that it has ended. What it says about the definition was said before: if this is the last thing that happens,
@@ -381,19 +383,11 @@ impl Worker {
         self.shared.show(&self.which, &self.progress).await?;
         // A name that nothing is served by is whatever a client liked to write.
         let known = self.run.is_some().then(|| self.resource.to_string());
-        self.shared.config.metrics.migration_ended(known.as_deref().unwrap_or("unknown"), how.kind);
-        let done = running(false, "MigrationCompleted", "Migration completed");
+        self.shared.config.metrics.migration().ended(known.as_deref().unwrap_or("unknown"), how.kind);
+        let done = Condition::running(false, "MigrationCompleted", "Migration completed");
         let (kind, message) = (how.kind, how.message.clone());
         self.say(&[done, how], None).await?;
         self.shared.event(&self.which, kind, &message).await;
         Ok(true)
     }
-}
-
-fn running(holds: bool, reason: &'static str, message: &str) -> Condition {
-    Condition { kind: "Running", holds, reason, message: message.to_owned() }
-}
-
-fn ended(kind: &'static str, reason: &'static str, message: String) -> Condition {
-    Condition { kind, holds: true, reason, message }
 }

@@ -57,8 +57,8 @@ pub use flow_control::{Admission, FlowControl, Seat};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
 pub use metrics::{
-    AdmissionMetrics, AdmissionStep, AggregationMetrics, Conditions, FlowMetrics, Metrics, PeerMetrics,
-    PluginMetrics, Served, StorageLatency, TokenUses, WatchEvents,
+    AdmissionMetrics, AdmissionStep, AggregationMetrics, Conditions, FlowMetrics, Metrics, MigrationMetrics,
+    PeerMetrics, PluginMetrics, Served, StorageLatency, TokenUses, WatchEvents,
 };
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use concord_migrator::PROGRESS_ANNOTATION;
 use concord_storageversion::{ENCRYPTION_ANNOTATION, Keys, Status, parse_object_name};
 use serde_json::{Value, json};
 
@@ -39,15 +40,16 @@ impl Resource {
         self.all(|(version, _)| version).len() == 1 && self.all(|(_, keys)| &keys.seals_with).len() == 1
     }
 
-    fn value(&self, migration: Option<&str>) -> Value {
+    fn value(&self, migrated: &Migrated) -> Value {
         let server = |(id, (version, keys)): (&String, &(String, Keys))| json!({"id": id, "version": version, "sealsWith": keys.seals_with, "opens": keys.opens});
         json!({
             "group": self.group, "resource": self.name, "agreed": self.is_agreed(),
-            "servers": self.servers.iter().map(server).collect::<Vec<_>>(), "lastMigration": migration,
+            "servers": self.servers.iter().map(server).collect::<Vec<_>>(),
+            "lastMigration": migrated.last, "stored": migrated.census, "storedAt": migrated.counted_at,
         })
     }
 
-    fn row(&self, migration: Option<&str>) -> Vec<String> {
+    fn row(&self, migrated: &Migrated) -> Vec<String> {
         let encryption = self.all(|(_, keys)| match keys.seals_with.as_str() {
             "" => "-",
             key => key,
@@ -58,8 +60,53 @@ impl Resource {
             encryption.join(" / "),
             self.servers.len().to_string(),
             if self.is_agreed() { "yes" } else { "NO" }.to_owned(),
-            migration.unwrap_or("-").to_owned(),
+            migrated.stored(),
+            migrated.last.clone().unwrap_or_else(|| "-".to_owned()),
         ]
+    }
+}
+
+/// What migrations of a resource tell.
+#[derive(Debug, Default)]
+struct Migrated {
+    /// How the last one ended, or is going.
+    last: Option<String>,
+    /// What the last one found stored that has counted.
+    census: Value,
+    /// The revision at which that was so.
+    counted_at: Value,
+}
+
+impl Migrated {
+    /// `1204 v1, 3 v2`; a line if nobody has counted.
+    fn stored(&self) -> String {
+        let row = |row: &Value| {
+            let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+            let key = Some(text("encryption")).filter(|key| !key.is_empty());
+            let key = key.map(|key| format!(" ({key})")).unwrap_or_default();
+            format!("{} {}{key}", row["objects"], text("version"))
+        };
+        match self.census.as_array().map(Vec::as_slice) {
+            None => "-".to_owned(),
+            Some([]) => "nothing".to_owned(),
+            Some(rows) => rows.iter().map(row).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// Adds what a later migration tells.
+    fn add(&mut self, migration: &Value) {
+        let conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
+        let mut holding =
+            conditions.filter(|known| known["status"] == "True").filter_map(|known| known["type"].as_str());
+        let state =
+            holding.rfind(|kind| ["Running", "Succeeded", "Failed"].contains(kind)).unwrap_or("Waiting");
+        self.last = Some(format!("{state} ({})", migration["metadata"]["name"].as_str().unwrap_or_default()));
+        let told = migration["metadata"]["annotations"][PROGRESS_ANNOTATION].as_str().unwrap_or_default();
+        let progress: Value = serde_json::from_str(told).unwrap_or_default();
+        if progress["censusRevision"].is_u64() {
+            self.counted_at = progress["censusRevision"].clone();
+            self.census = progress.get("census").cloned().unwrap_or_else(|| json!([]));
+        }
     }
 }
 
@@ -76,25 +123,22 @@ pub(crate) async fn resources(api: &Api) -> anyhow::Result<Vec<Resource>> {
     Ok(items.filter_map(resource).collect())
 }
 
-/// How the last migration of each resource ended, or is going.
-async fn migrations(api: &Api) -> anyhow::Result<BTreeMap<String, String>> {
+/// What the migrations of each resource tell.
+async fn migrations(api: &Api) -> anyhow::Result<BTreeMap<String, Migrated>> {
     let list = api.get(MIGRATIONS).await?;
     let mut items: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
     items.sort_by_key(|item| item["metadata"]["creationTimestamp"].as_str().unwrap_or_default());
-    let title = |item: &Value| {
+    let mut all: BTreeMap<String, Migrated> = BTreeMap::new();
+    for item in items {
         let resource = &item["spec"]["resource"];
-        let (group, name) = (resource["group"].as_str().unwrap_or_default(), resource["resource"].as_str()?);
-        Some(if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") })
-    };
-    let state = |item: &Value| {
-        let conditions = item["status"]["conditions"].as_array().into_iter().flatten();
-        let mut holding =
-            conditions.filter(|known| known["status"] == "True").filter_map(|known| known["type"].as_str());
-        let state =
-            holding.rfind(|kind| ["Running", "Succeeded", "Failed"].contains(kind)).unwrap_or("Waiting");
-        format!("{state} ({})", item["metadata"]["name"].as_str().unwrap_or_default())
-    };
-    Ok(items.into_iter().filter_map(|item| Some((title(item)?, state(item)))).collect())
+        let part = |name: &str| resource[name].as_str().unwrap_or_default();
+        let title = match (part("group"), part("resource")) {
+            ("", name) => name.to_owned(),
+            (group, name) => format!("{name}.{group}"),
+        };
+        all.entry(title).or_default().add(item);
+    }
+    Ok(all)
 }
 
 /// Shows them.
@@ -103,15 +147,38 @@ pub(crate) async fn run(api: &Api, wanted: &[String], output: Output) -> anyhow:
     let mut all = resources(api).await?;
     all.retain(|resource| wanted.is_empty() || wanted.contains(&resource.title()));
     all.sort_by_key(Resource::title);
-    let migration = |resource: &Resource| migrations.get(&resource.title()).map(String::as_str);
+    let none = Migrated::default();
+    let migrated = |resource: &Resource| migrations.get(&resource.title()).unwrap_or(&none);
     if output == Output::Json {
-        let all: Vec<Value> = all.iter().map(|resource| resource.value(migration(resource))).collect();
+        let all: Vec<Value> = all.iter().map(|resource| resource.value(migrated(resource))).collect();
         say(&serde_json::to_string_pretty(&json!({"resources": all, "annotation": ENCRYPTION_ANNOTATION}))?)?;
         return Ok(0);
     }
-    let header =
-        ["RESOURCE", "VERSION", "ENCRYPTION", "SERVERS", "AGREED", "LAST MIGRATION"].map(str::to_owned);
-    let rows = all.iter().map(|resource| resource.row(migration(resource)));
+    let header = ["RESOURCE", "VERSION", "ENCRYPTION", "SERVERS", "AGREED", "STORED", "LAST MIGRATION"]
+        .map(str::to_owned);
+    let rows = all.iter().map(|resource| resource.row(migrated(resource)));
     say(&table(&std::iter::once(header.to_vec()).chain(rows).collect::<Vec<_>>()))?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_last_is_shown() {
+        let migration = |name: &str, progress: Value| {
+            json!({"metadata": {"name": name, "annotations": {PROGRESS_ANNOTATION: progress.to_string()}},
+                "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}})
+        };
+        let mut migrated = Migrated::default();
+        assert_eq!(migrated.stored(), "-");
+        migrated.add(&migration("a", json!({"censusRevision": 7})));
+        assert_eq!(migrated.stored(), "nothing");
+        let rows = json!([{"version": "v1", "objects": 3}, {"version": "v1", "encryption": "aesgcm:v1:k", "objects": 4}]);
+        migrated.add(&migration("b", json!({"census": rows, "censusRevision": 9})));
+        migrated.add(&migration("c", json!({"phase": "Waiting"})));
+        assert_eq!(migrated.stored(), "3 v1, 4 v1 (aesgcm:v1:k)");
+        assert_eq!((migrated.counted_at, migrated.last.as_deref()), (json!(9), Some("Succeeded (c)")));
+    }
 }

@@ -8,6 +8,7 @@ mod definitions;
 mod faults;
 mod odd;
 mod secrets;
+mod trouble;
 mod versions;
 
 use std::time::{Duration, Instant};

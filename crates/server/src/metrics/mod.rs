@@ -40,7 +40,7 @@ use encryption::EncryptionMetrics;
 use flow_control::FlowControlMetrics;
 pub use flow_control::FlowMetrics;
 pub(crate) use in_flight::InFlight;
-use migration::MigrationMetrics;
+pub use migration::MigrationMetrics;
 pub use peers::PeerMetrics;
 use process::Process;
 pub(crate) use requests::RequestLabels;
@@ -269,20 +269,9 @@ impl Metrics {
         self.flow_control.nominal(priority_level, seats);
     }
 
-    /// One more object of a resource was written again by the migrator.
-    pub fn object_migrated(&self, resource: &str) {
-        self.migration.migrated.with_label_values(&[resource]).inc();
-    }
-
-    /// How many objects of a resource a migration has not looked at yet.
-    pub fn set_objects_to_migrate(&self, resource: &str, count: u64) {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.migration.remaining.with_label_values(&[resource]).set(count);
-    }
-
-    /// A migration of a resource has ended; `status` is `Succeeded` or `Failed`.
-    pub fn migration_ended(&self, resource: &str, status: &str) {
-        self.migration.migrations.with_label_values(&[resource, status]).inc();
+    /// Where to say what the storage version migrator does.
+    pub fn migration(&self) -> &MigrationMetrics {
+        &self.migration
     }
 
     /// Which encryption configuration a server works with. Both are hashes: `sha256:` and hexadecimal digits.

@@ -81,6 +81,7 @@ async fn what_is_stored_is_shown_counted_and_migrated() {
     let status = json_of(&status);
     let found = &status["resources"][0];
     assert_eq!((&found["agreed"], &found["servers"][0]["version"]), (&json!(true), &json!("example.com/v2")));
+    assert_eq!(found["stored"], json!([{"version": "example.com/v2", "objects": 2}]), "{found}");
     assert!(found["lastMigration"].as_str().is_some_and(|text| text.starts_with("Succeeded (")), "{found}");
     let text = storage(data.path(), &["status"]).await.stdout;
     assert!(text.lines().next().is_some_and(|line| line.starts_with("RESOURCE ")), "{text}");
