@@ -17,10 +17,10 @@ const STEP: f64 = 0.25;
 const SLOW_WRITE: f64 = 3.0;
 const BLINK: f64 = 0.005;
 
-/// The same for what a read takes without migrations. Beyond some number of writes a store only lets them wait for each
-/// other, and reads with them: nothing is gained by more.
+/// The same for what a read takes without migrations; and what is nobody's trouble anyway. Beyond some number of writes a
+/// store only lets them wait for each other, and reads with them: nothing is gained by more.
 const SLOW_READ: f64 = 1.75;
-const READ_BLINK: f64 = 0.0005;
+const QUICK_READ: f64 = 0.001;
 
 /// How much of what reads took lately is forgotten with a new one.
 const FORGET: f64 = 0.25;
@@ -90,7 +90,7 @@ impl Limit {
 }
 
 fn longest_read(usual: f64) -> f64 {
-    usual * SLOW_READ + READ_BLINK
+    (usual * SLOW_READ).max(QUICK_READ)
 }
 
 #[cfg(test)]
