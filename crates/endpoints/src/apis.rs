@@ -44,6 +44,9 @@ pub trait PeerDiscovery: Send + Sync {
     /// `None` if there is nobody else.
     fn merged(&self, local: &Bytes, etag: &str) -> Option<Arc<MergedDiscovery>>;
 
+    /// The same about the core group, of which another server may have more resources, subresources or verbs.
+    fn merged_core(&self, local: &Bytes, etag: &str) -> Option<Arc<MergedDiscovery>>;
+
     /// Somebody asked for what this server serves alone.
     fn local_was_asked(&self);
 }

@@ -9,7 +9,7 @@ use concord_endpoints::{MergedDiscovery, PeerDiscovery};
 use parking_lot::Mutex;
 
 use crate::{
-    document::{Group, parse_groups},
+    document::{Document, Group, parse_groups},
     merge::{Source, merge},
     peers::Peers,
     routing::Routing,
@@ -18,6 +18,13 @@ use crate::{
 /// The discovery of a fleet as one of its servers tells it.
 pub struct FleetDiscovery {
     peers: Arc<Peers>,
+    groups: Cache,
+    core: Cache,
+}
+
+/// One of the two documents, as it was last made.
+#[derive(Default)]
+struct Cache {
     kept: ArcSwapOption<Kept>,
     /// Held by whoever makes the document: everybody else waits and finds it made.
     making: Mutex<()>,
@@ -30,19 +37,18 @@ struct Kept {
     document: Option<Arc<MergedDiscovery>>,
 }
 
+/// What of the document of a server is merged.
+type Part = fn(&Document) -> &[Group];
+
 impl FleetDiscovery {
     /// Merges with what these peers serve.
     pub fn new(peers: Arc<Peers>) -> Self {
-        Self { peers, kept: ArcSwapOption::empty(), making: Mutex::new(()) }
+        Self { peers, groups: Cache::default(), core: Cache::default() }
     }
 
-    fn kept(&self, etag: &str, generation: u64) -> Option<Arc<Kept>> {
-        self.kept.load_full().filter(|kept| kept.local == etag && kept.generation == generation)
-    }
-
-    fn make(&self, local: &Bytes, etag: &str, routing: &Routing) -> Arc<Kept> {
+    fn make(&self, local: &Bytes, etag: &str, routing: &Routing, part: Part) -> Arc<Kept> {
         let document = match parse_groups(local) {
-            Ok(groups) => made(self.peers.own_id(), &groups, routing),
+            Ok(groups) => made(self.peers.own_id(), &groups, routing, part),
             Err(error) => {
                 tracing::error!(%error, "The discovery of this server cannot be merged with that of others.");
                 None
@@ -52,26 +58,39 @@ impl FleetDiscovery {
     }
 }
 
+impl Cache {
+    fn kept(&self, etag: &str, generation: u64) -> Option<Arc<Kept>> {
+        self.kept.load_full().filter(|kept| kept.local == etag && kept.generation == generation)
+    }
+
+    /// The document that was made of this, and whether it was there already.
+    fn get(&self, etag: &str, generation: u64, make: impl FnOnce() -> Arc<Kept>) -> (Arc<Kept>, bool) {
+        if let Some(kept) = self.kept(etag, generation) {
+            return (kept, true);
+        }
+        let _making = self.making.lock();
+        if let Some(kept) = self.kept(etag, generation) {
+            return (kept, true);
+        }
+        let made = make();
+        self.kept.store(Some(made.clone()));
+        (made, false)
+    }
+}
+
 impl PeerDiscovery for FleetDiscovery {
     fn merged(&self, local: &Bytes, etag: &str) -> Option<Arc<MergedDiscovery>> {
         let routing = self.peers.routing();
-        let found = self.kept(etag, routing.generation);
-        if let Some(kept) = found {
-            self.peers.metrics().peers().merged(true);
-            return kept.document.clone();
-        }
-        let making = self.making.lock();
-        let kept = match self.kept(etag, routing.generation) {
-            Some(kept) => kept,
-            None => {
-                self.peers.metrics().peers().merged(false);
-                let made = self.make(local, etag, &routing);
-                self.kept.store(Some(made.clone()));
-                made
-            }
-        };
-        drop(making);
+        let make = || self.make(local, etag, &routing, Document::groups);
+        let (kept, was_there) = self.groups.get(etag, routing.generation, make);
+        self.peers.metrics().peers().merged(was_there);
         kept.document.clone()
+    }
+
+    fn merged_core(&self, local: &Bytes, etag: &str) -> Option<Arc<MergedDiscovery>> {
+        let routing = self.peers.routing();
+        let make = || self.make(local, etag, &routing, Document::core);
+        self.core.get(etag, routing.generation, make).0.document.clone()
     }
 
     fn local_was_asked(&self) {
@@ -80,12 +99,12 @@ impl PeerDiscovery for FleetDiscovery {
 }
 
 /// The document of all servers; `None` if nobody else has said anything.
-fn made(own_id: &str, local: &[Group], routing: &Routing) -> Option<Arc<MergedDiscovery>> {
+fn made(own_id: &str, local: &[Group], routing: &Routing, part: Part) -> Option<Arc<MergedDiscovery>> {
     let mut sources: Vec<Source<'_>> = routing
         .peers
         .iter()
         .filter_map(|peer| {
-            let groups = peer.document.as_ref()?.groups();
+            let groups = part(peer.document.as_ref()?);
             Some(Source { id: &peer.id, groups, is_reachable: peer.is_reachable })
         })
         .collect();

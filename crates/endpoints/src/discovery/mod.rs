@@ -179,7 +179,7 @@ fn aggregated_answer(
     Ok(response)
 }
 
-/// What all servers serve, if that is asked for and there are others. As upstream has it, the core group is each server's own.
+/// What all servers serve, if that is asked for and there are others.
 fn merged(
     settings: &Settings,
     local: &aggregated::Aggregated,
@@ -191,8 +191,9 @@ fn merged(
         peers.local_was_asked();
         return None;
     }
-    if core || choice.generation != Generation::V2 {
+    if choice.generation != Generation::V2 {
         return None;
     }
-    peers.merged(local.bytes(Generation::V2), &local.etag)
+    let bytes = local.bytes(Generation::V2);
+    if core { peers.merged_core(bytes, &local.etag) } else { peers.merged(bytes, &local.etag) }
 }

@@ -75,6 +75,40 @@ fn it_is_made_anew_exactly_when_something_changed() {
     assert_eq!((&again.etag, &again.document), (&first.etag, &first.document));
 }
 
+/// The core group of a server that has these below its pods.
+fn core(below: &[&str]) -> Bytes {
+    let kind = r#""kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{}"#;
+    let subresource = |name: &&str| format!(r#"{{"subresource":"{name}","verbs":["get"]}}"#);
+    let subresources = below.iter().map(subresource).collect::<Vec<_>>().join(",");
+    let resource = format!(
+        r#"{{"resource":"pods","scope":"Namespaced","singularResource":"pod","verbs":["get"],"subresources":[{subresources}]}}"#
+    );
+    let versions = format!(r#"[{{"version":"v1","resources":[{resource}],"freshness":"Current"}}]"#);
+    format!(r#"{{{kind},"items":[{{"metadata":{{}},"versions":{versions}}}]}}"#).into()
+}
+
+#[test]
+fn what_only_others_have_in_the_core_group_is_shown() {
+    let (peers, discovery) = discovery();
+    assert!(discovery.merged_core(&core(&["status"]), "1").is_none());
+    let mut one = routing(1, &["b"]);
+    let groups = one.peers[0].document.as_ref().expect("a document").groups().to_vec();
+    let newer = parse_groups(&core(&["resize", "status"])).expect("readable");
+    one.peers[0].document = Some(Arc::new(Document::new(newer, groups)));
+    peers.set_routing(one);
+    let merged = discovery.merged_core(&core(&["status"]), "1").expect("merged");
+    let document: Value = serde_json::from_slice(&merged.document).expect("JSON");
+    let pods = &document["items"][0]["versions"][0]["resources"][0];
+    let names = pods["subresources"].as_array().expect("a list").iter();
+    let names: Vec<&str> = names.filter_map(|below| below["subresource"].as_str()).collect();
+    assert_eq!(names, ["resize", "status"]);
+    // Neither of the two documents takes the place of the other.
+    let others = discovery.merged(&list("a"), "1").expect("merged");
+    assert_eq!(self::names(&others), "a b");
+    let again = discovery.merged_core(&core(&["status"]), "1").expect("merged");
+    assert!(Arc::ptr_eq(&again, &merged));
+}
+
 #[test]
 fn the_tag_is_the_hash_that_kube_apiserver_makes() {
     let (peers, discovery) = discovery();
