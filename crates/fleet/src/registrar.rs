@@ -29,8 +29,50 @@ const BATCH: usize = 60;
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 const MOST_PAUSE: Duration = Duration::from_secs(5);
 
+/// The bounds of the pauses of a server that was in another one's way, and after how many of them in a row it writes less at
+/// once: servers that start together are out of each other's way before that, but somebody may change one object for ever.
+const LEAST_CONFLICT: Duration = Duration::from_millis(10);
+const MOST_CONFLICT: Duration = Duration::from_millis(200);
+const MANY_CONFLICTS: usize = 4;
+
 /// The StorageVersion of StorageVersions.
 const STORAGE_VERSIONS: &str = "internal.apiserver.k8s.io.storageversions";
+
+/// How much is written at once, and how long is waited after a round that did not succeed.
+struct Pace {
+    batch: usize,
+    conflicts: usize,
+    failed: Backoff,
+    crowded: Backoff,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            batch: BATCH,
+            conflicts: 0,
+            failed: Backoff::new(LEAST_PAUSE, MOST_PAUSE),
+            crowded: Backoff::new(LEAST_CONFLICT, MOST_CONFLICT),
+        }
+    }
+
+    async fn slow_down(&mut self, failure: &Failure) {
+        match failure {
+            Failure::Conflict => {
+                self.conflicts += 1;
+                if self.conflicts.is_multiple_of(MANY_CONFLICTS) {
+                    self.batch = (self.batch / 2).max(1);
+                }
+                self.crowded.pause().await;
+            }
+            // What fails keeps nothing else waiting: smaller batches find it.
+            Failure::Failed(_) => {
+                self.batch = (self.batch / 8).max(1);
+                self.failed.pause().await;
+            }
+        }
+    }
+}
 
 pub(crate) struct Registrar {
     committer: Arc<Committer>,
@@ -54,27 +96,23 @@ impl Registrar {
             return;
         }
         let mut followed = None;
-        let mut backoff = Backoff::new(LEAST_PAUSE, MOST_PAUSE);
+        let mut pace = Pace::new();
         let mut changes = self.fleet().shared.changes();
         let mut keys = self.fleet().settings.keyring.as_ref().map(|keyring| keyring.changes());
-        let mut batch = BATCH;
         loop {
             changes.mark_unchanged();
             self.catch_up(&mut followed);
             if followed.is_none() {
                 followed = self.follow_definitions();
             }
-            match self.round(batch).await {
-                Ok(done) => {
-                    (batch, _) = (BATCH, backoff.reset());
-                    if done {
-                        continue;
-                    }
+            match self.round(pace.batch).await {
+                Ok(false) => pace = Pace::new(),
+                Ok(true) => {
+                    pace = Pace::new();
+                    continue;
                 }
-                // What fails keeps nothing else waiting: smaller batches find it.
-                Err(()) => {
-                    batch = (batch / 8).max(1);
-                    backoff.pause().await;
+                Err(failure) => {
+                    pace.slow_down(&failure).await;
                     continue;
                 }
             }
@@ -141,7 +179,7 @@ impl Registrar {
     }
 
     /// Writes whatever is not as it should be. True if something was written, and it is worth looking again.
-    async fn round(&self, batch: usize) -> Result<bool, ()> {
+    async fn round(&self, batch: usize) -> Result<bool, Failure> {
         let (planned, own) = {
             let known = self.fleet().shared.known();
             let Some(fence) = self.fleet().gate.fence(&known) else { return Ok(false) };
@@ -161,23 +199,23 @@ impl Registrar {
                 (planned.into_iter().filter(of_itself).collect::<Vec<_>>(), Vec::new())
             }
         };
-        let mut failed = false;
+        let mut outcome = Ok(true);
         for steps in planned.chunks(batch) {
             let mut txn = Txn::new();
             txn.compares.extend(own.iter().map(|holds| self.committer.compare(holds)));
             match self.committer.commit(steps, txn).await {
                 Ok(()) => {}
-                Err(Failure::Conflict) => failed = true,
+                Err(Failure::Conflict) => outcome = outcome.and(Err(Failure::Conflict)),
                 Err(Failure::Failed(error)) => {
-                    failed = true;
                     self.report(steps, &error);
+                    outcome = Err(Failure::Failed(error));
                 }
             }
         }
         if is_all {
             self.tried();
         }
-        if failed { Err(()) } else { Ok(true) }
+        outcome
     }
 
     /// Takes note that everything that is defined was tried, if it is known what that is.
