@@ -9,6 +9,7 @@
 mod args;
 mod client;
 mod compare;
+mod definition;
 mod drive;
 mod kubeconfig;
 mod namespace;

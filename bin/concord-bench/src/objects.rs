@@ -6,6 +6,11 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use rand::{RngExt, SeedableRng, distr::Alphanumeric, rngs::StdRng};
 
+use crate::definition::{GROUP, KIND};
+
+/// The version of the kind of our own.
+const RECORDS: &str = "/apis/concord-bench.example.com/v1";
+
 /// What the objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Resource {
@@ -16,6 +21,9 @@ pub(crate) enum Resource {
     /// (--runtime-config=policy/v1=false) it is the mixed version proxy that is measured.
     #[value(name = "poddisruptionbudgets")]
     PodDisruptionBudgets,
+    /// The same bytes in objects of a kind that is defined for the run, with a schema, defaults and three rules in CEL.
+    #[value(name = "records")]
+    Records,
 }
 
 impl Resource {
@@ -29,6 +37,7 @@ impl Resource {
         let group = match self {
             Self::ConfigMaps => "/api/v1",
             Self::PodDisruptionBudgets => "/apis/policy/v1",
+            Self::Records => RECORDS,
         };
         format!("{group}/namespaces/{namespace}/{}", self.name())
     }
@@ -108,6 +117,7 @@ impl Objects {
         Bytes::from(match self.resource {
             Resource::ConfigMaps => format!(r#"{{"data":{data}}}"#),
             Resource::PodDisruptionBudgets => format!(r#"{{"metadata":{{"annotations":{data}}}}}"#),
+            Resource::Records => format!(r#"{{"spec":{data}}}"#),
         })
     }
 
@@ -125,6 +135,9 @@ impl Objects {
             }
             Resource::PodDisruptionBudgets => format!(
                 r#"{{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{{metadata},"annotations":{data}}},"spec":{{}}}}"#
+            ),
+            Resource::Records => format!(
+                r#"{{"apiVersion":"{GROUP}/v1","kind":"{KIND}","metadata":{{{metadata}}},"spec":{data}}}"#
             ),
         })
     }
@@ -152,6 +165,15 @@ mod tests {
         assert_eq!(decoded(&objects.replacement(1, "t"))["metadata"]["resourceVersion"], "7");
         assert_eq!(decoded(&objects.patch("u")), serde_json::json!({"data": {"stamp": "u"}}));
         assert_eq!(objects.path(1), "/api/v1/namespaces/ns/configmaps/bench-000001");
+    }
+
+    #[test]
+    fn those_of_our_own_kind_carry_the_same() {
+        let objects = Objects::new(Resource::Records, "ns", "bench", 1, 10);
+        let whole = decoded(&objects.whole(0, "s"));
+        assert_eq!((&whole["kind"], &whole["spec"]["stamp"]), (&KIND.into(), &"s".into()));
+        let version = whole["apiVersion"].as_str().expect("a version");
+        assert_eq!(objects.path(0), format!("/apis/{version}/namespaces/ns/records/bench-000000"));
     }
 
     #[test]

@@ -8,9 +8,10 @@ use rand::RngExt;
 use crate::{
     args::{Run, Scenario},
     client::{Call, Refusal, Server},
+    definition,
     drive::{Bound, Crew},
     kubeconfig, namespace,
-    objects::Objects,
+    objects::{Objects, Resource},
     operations::Operation,
     process::{self, Sample, Usage, Watched},
     progress::Progress,
@@ -37,6 +38,8 @@ pub(crate) struct Bench {
     crew: Crew,
     namespace: String,
     namespace_exists: bool,
+    /// Whether there may be a definition of ours.
+    is_defined: bool,
     watched: Vec<Watched>,
     started: Option<Started>,
     report: Report,
@@ -92,7 +95,16 @@ impl Bench {
         let watched = args.pid.iter().map(|pid| process::identify(pid.pid, pid.name.as_deref()));
         let watched = watched.collect::<Result<_>>()?;
         let report = Report::new(&args);
-        Ok(Self { args, crew, namespace, namespace_exists: false, watched, started: None, report })
+        Ok(Self {
+            args,
+            crew,
+            namespace,
+            namespace_exists: false,
+            is_defined: false,
+            watched,
+            started: None,
+            report,
+        })
     }
 
     async fn measure(&mut self) -> Result<()> {
@@ -111,6 +123,14 @@ impl Bench {
             let created = namespace::create(&mut connection, &self.namespace).await;
             self.namespace_exists = !created.as_ref().is_err_and(is_refusal);
             created?;
+            if self.args.resource == Resource::Records {
+                self.is_defined = true;
+                let (collection, limit) = (self.crew.objects.collection(), self.args.time_limit);
+                let defined = definition::create(&self.crew.server, collection, limit).await;
+                // One that was there before is somebody else's.
+                self.is_defined = !defined.as_ref().is_err_and(definition::is_of_others);
+                defined?;
+            }
         }
         for scenario in scenarios {
             let name = scenario.name();
@@ -184,10 +204,14 @@ impl Bench {
         } else {
             Ok(())
         };
+        let undefined = match self.is_defined {
+            true => definition::remove(&self.crew.server, self.args.time_limit).await,
+            false => Ok(()),
+        };
         if let Some(started) = self.started.take() {
             started.stop().await?;
         }
-        removed
+        removed.and(undefined)
     }
 
     fn left_behind(&self) -> Result<()> {
