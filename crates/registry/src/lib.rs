@@ -12,6 +12,7 @@
 //! This crate knows no concrete resource, no HTTP, and never acknowledges what is not durable.
 
 mod admission;
+mod audience;
 mod context;
 mod convert;
 mod encode;
@@ -33,6 +34,7 @@ mod watch;
 mod write;
 
 pub use admission::{Admission, Attributes, Condition, Guard, Operation};
+pub use audience::Audience;
 pub use context::Context;
 pub use convert::{ConversionError, Converter, Renaming};
 pub use encode::stored_version;

@@ -7,7 +7,7 @@ use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status};
 use concord_protobuf::Codec;
 use concord_schema::Schema;
 
-use crate::{Context, Form, Object, ObjectName, Registry, Storage, encode, frames::Frames};
+use crate::{Audience, Context, Form, Object, ObjectName, Registry, Storage, encode, frames::Frames};
 
 /// What the names around a resource are, as discovery lists them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,6 +123,8 @@ pub struct Resource {
     pub protobuf: Option<Protobuf>,
     /// The frames of recent watch events.
     pub frames: Frames,
+    /// Those who watch it, and itself.
+    pub audience: Audience,
     prefix: Bytes,
 }
 
@@ -214,6 +216,7 @@ impl Resource {
             storage_version_hash: String::new(),
             protobuf: None,
             frames: Frames::default(),
+            audience: Audience::default(),
             prefix,
         }
     }

@@ -7,7 +7,7 @@ use concord_codec::{EventType, ListOrder, MediaType, encode_object, write_event}
 use concord_meta::Status;
 use concord_printers::{IncludeObject, MetaVersion};
 use concord_protobuf::watch_event;
-use concord_registry::{Item, Object, Resource, metadata_mut};
+use concord_registry::{Audience, Item, Object, Resource, metadata_mut};
 use concord_server::WatchEvents;
 use serde_json::{Value, json};
 
@@ -58,6 +58,11 @@ impl Encoder {
             }
         };
         Self { resource: Arc::clone(&endpoint.resource), style, media_type, count }
+    }
+
+    /// Those who are told the same.
+    pub(super) fn audience(&self) -> &Audience {
+        &self.resource.audience
     }
 
     /// The frame of a change.

@@ -1,6 +1,7 @@
 //! Watches.
 
 mod encode;
+mod pace;
 mod schedule;
 mod stream;
 mod websocket;

@@ -5,13 +5,11 @@ use std::{future::Future, pin::Pin};
 use bytes::{Bytes, BytesMut};
 use concord_meta::Status;
 use concord_registry::{Watch, WatchEnd, WatchEvent};
-use tokio::{
-    task::yield_now,
-    time::{Instant, Sleep, sleep_until},
-};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
     encode::Encoder,
+    pace::Pace,
     schedule::{Due, Schedule},
 };
 
@@ -27,6 +25,7 @@ pub(super) struct EventStream {
     watch: Option<Watch>,
     /// Said next, and then nothing more.
     last_word: Option<Bytes>,
+    pace: Pace,
     encoder: Encoder,
     schedule: Schedule,
     timer: Pin<Box<Sleep>>,
@@ -46,6 +45,7 @@ impl EventStream {
         let mut stream = Self {
             watch: None,
             last_word: None,
+            pace: Pace::new(encoder.audience().clone()),
             encoder,
             timer: Box::pin(sleep_until(schedule.next())),
             schedule,
@@ -112,12 +112,18 @@ impl EventStream {
     pub(super) async fn chunk(&mut self) -> Option<Bytes> {
         let first = self.next().await?;
         if first.len() >= CHUNK {
+            self.pace.said(false);
             return Some(first);
         }
-        // While many watches have something to say, more happens: who lets the others go first says it together.
-        yield_now().await;
+        self.pace.wait().await;
+        let chunk = self.with_more(first);
+        self.pace.said(chunk.len() < CHUNK);
+        Some(chunk)
+    }
+
+    fn with_more(&mut self, first: Bytes) -> Bytes {
         // A single event is shared with other watches and not copied.
-        let Some(second) = self.ready() else { return Some(first) };
+        let Some(second) = self.ready() else { return first };
         let mut chunk = BytesMut::with_capacity(CHUNK.max(first.len() + second.len()));
         chunk.extend_from_slice(&first);
         chunk.extend_from_slice(&second);
@@ -125,7 +131,7 @@ impl EventStream {
             let Some(frame) = self.ready() else { break };
             chunk.extend_from_slice(&frame);
         }
-        Some(chunk.freeze())
+        chunk.freeze()
     }
 
     /// What the clock has to say.

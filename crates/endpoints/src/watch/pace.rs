@@ -1,0 +1,90 @@
+//! How often a watch speaks.
+//!
+//! To send something takes about as much for one event as for twenty. Where few watch, each event is sent at once. Where
+//! many do, telling each of them everything on its own takes longer than the next event, and then all of them wait for the
+//! processor: so a watch that said something a moment ago waits for as long as it takes to tell everybody once, and
+//! says together what has happened until then. The first event after a pause is never held back.
+
+use std::time::Duration;
+
+use concord_registry::Audience;
+use tokio::{
+    task::yield_now,
+    time::{Instant, sleep_until},
+};
+
+/// What it takes to send something to one watcher, on the way to it included.
+const EACH: Duration = Duration::from_micros(20);
+/// Nobody waits longer than this, however many watch.
+const LONGEST: Duration = Duration::from_millis(20);
+/// Shorter than this the clock does not tick.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The pace of one watch.
+pub(super) struct Pace {
+    audience: Audience,
+    /// When it said something last.
+    last: Option<Instant>,
+}
+
+impl Pace {
+    pub(super) fn new(audience: Audience) -> Self {
+        Self { audience, last: None }
+    }
+
+    /// Lets a moment pass in which more may happen, if it is too early to say something again.
+    pub(super) async fn wait(&self) {
+        match self.last.zip(pause(self.audience.size())) {
+            Some((last, pause)) if last.elapsed() < pause => sleep_until(last + pause).await,
+            // Who lets the others go first says more at once, too.
+            _ => yield_now().await,
+        }
+    }
+
+    /// Something was said. If there was more than goes out at once, the rest need not wait.
+    pub(super) fn said(&mut self, everything: bool) {
+        self.last = everything.then(Instant::now);
+    }
+}
+
+/// How long it takes to tell everybody, if that can be waited for.
+fn pause(audience: usize) -> Option<Duration> {
+    let all = EACH.saturating_mul(u32::try_from(audience).unwrap_or(u32::MAX));
+    (all >= SHORTEST).then_some(all.min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_there_are_the_longer_is_the_pause() {
+        for (audience, expected) in
+            [(0, None), (49, None), (50, Some(1)), (500, Some(10)), (usize::MAX, Some(20))]
+        {
+            assert_eq!(pause(audience), expected.map(Duration::from_millis), "{audience}");
+        }
+    }
+
+    async fn waited(pace: &Pace) -> Duration {
+        let begin = Instant::now();
+        pace.wait().await;
+        begin.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_who_said_everything_a_moment_ago_waits() {
+        let audience = Audience::default();
+        let others = vec![audience.clone(); 500];
+        let mut pace = Pace::new(audience.clone());
+        assert_eq!(waited(&pace).await, Duration::ZERO, "nothing was said yet");
+        pace.said(true);
+        assert!(waited(&pace).await >= Duration::from_millis(10));
+        assert_eq!(waited(&pace).await, Duration::ZERO, "that was a moment ago");
+        pace.said(false);
+        assert_eq!(waited(&pace).await, Duration::ZERO, "there is more to say");
+        pace.said(true);
+        drop(others);
+        assert_eq!(waited(&pace).await, Duration::ZERO, "nobody else is there");
+    }
+}
