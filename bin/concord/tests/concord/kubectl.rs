@@ -46,21 +46,25 @@ const BOTH: [Engine; 2] = [Engine::Embedded, Engine::Etcd];
 /// A server, and kubectl set up for it.
 pub(crate) struct Kubectl {
     data: TempDir,
-    _server: Program,
+    server: Program,
     _etcd: Option<Cluster>,
 }
 
 impl Kubectl {
     /// `None`, said aloud, if there is no kubectl on this machine.
     pub(crate) async fn start(engine: Engine) -> Option<Self> {
+        Self::start_in(tempdir().expect("a directory"), engine, &[]).await
+    }
+
+    /// The same with a server that has flags of its own, and files in its directory.
+    pub(crate) async fn start_in(data: TempDir, engine: Engine, flags: &[String]) -> Option<Self> {
         let mut version = Command::new("kubectl");
         version.args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null());
         if !version.status().is_ok_and(|status| status.success()) {
             eprintln!("skipped: there is no kubectl on PATH");
             return None;
         }
-        let data = tempdir().expect("a directory");
-        let mut flags = Vec::new();
+        let mut flags = flags.to_vec();
         let mut etcd = None;
         if engine == Engine::Etcd {
             let cluster = etcd.insert(Cluster::single().await.expect("an etcd"));
@@ -69,7 +73,14 @@ impl Kubectl {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let server = Program::start_with(data.path(), &flags).await;
         server.ready(200).await;
-        Some(Self { data, _server: server, _etcd: etcd })
+        Some(Self { data, server, _etcd: etcd })
+    }
+
+    /// Stops the server, and leaves its directory.
+    pub(crate) async fn stop(self) -> TempDir {
+        self.server.signal("TERM");
+        self.server.ended().await;
+        self.data
     }
 
     fn path(&self, name: &str) -> PathBuf {

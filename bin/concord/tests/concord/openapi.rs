@@ -2,7 +2,7 @@
 
 mod servers;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use http::{Request, header::ACCEPT};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -212,4 +212,32 @@ async fn kubectl_explains_and_validates() {
     let file = kubectl.file("config.json", &object.to_string());
     let text = kubectl.fails(&["apply", "--validate=strict", "-f", &file]);
     assert_has(&text, &["strict decoding error: unknown field \"dada\""]);
+}
+
+/// What kubectl has read stays right until the index says otherwise, so that a second look costs one short answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_reads_a_document_once() {
+    const POLICY: &str =
+        r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}"#;
+    let data = tempdir().expect("a directory");
+    let path = |name: &str| data.path().join(name).display().to_string();
+    fs::write(path("policy.json"), POLICY).expect("written");
+    let flags = [
+        format!("--audit-policy-file={}", path("policy.json")),
+        format!("--audit-log-path={}", path("audit.log")),
+    ];
+    let Some(kubectl) = Kubectl::start_in(data, Engine::Embedded, &flags).await else { return };
+    for _ in 0..2 {
+        kubectl.ok(&["explain", "deployments.spec.replicas"]);
+    }
+    let data = kubectl.stop().await;
+    let log = fs::read_to_string(data.path().join("audit.log")).expect("an audit log");
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+    let ended = events.filter(|event| event["stage"] == "ResponseComplete");
+    let text = |event: Value| {
+        let uri = event["requestURI"].as_str().and_then(|uri| uri.split('?').next()).unwrap_or_default();
+        format!("{uri} {}", event["responseStatus"]["code"])
+    };
+    let asked: Vec<String> = ended.map(text).filter(|text| text.starts_with("/openapi")).collect();
+    assert_eq!(asked, ["/openapi/v3 200", "/openapi/v3/apis/apps/v1 200", "/openapi/v3 304"]);
 }
