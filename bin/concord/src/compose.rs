@@ -21,11 +21,6 @@ use concord_fleet::{Fleet, FleetState};
 use concord_migrator::Migrator;
 use concord_openapi::{Contents, OPENID, OpenApi};
 use concord_peerproxy::Peers;
-use concord_plugins::{
-    CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultIngressClass,
-    DefaultStorageClass, DefaultTolerationSeconds, LimitRanger, Objects, PersistentVolumeClaimResize,
-    Priority, RuntimeClass, TaintNodesByCondition,
-};
 use concord_registry::{Admission, Registry, Resources};
 use concord_replica::Replica;
 use concord_server::{Handler, HealthChecks, Metrics, Request, Response};
@@ -42,6 +37,7 @@ use crate::{
     emulation::Emulation,
     fleet, migration,
     peers::{self, Peering},
+    plugins::{Judging, Plugins},
     reload::Reloader,
     service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
@@ -131,27 +127,21 @@ impl Parts {
         );
         let fleet =
             fleet::new(&options.fleet, prefix.clone(), &emulation.features, keyring.clone(), &state, &set)?;
-        let objects = |group: &str, plural: &'static str| Objects::new(&replica, &set, group, plural);
-        // What may change objects, in upstream's order; all of it is asked again after a webhook that changed one.
-        let changing: Vec<Arc<dyn Admission>> = vec![
-            Arc::new(LimitRanger::new(objects("", "limitranges")?)),
-            accounts.admission(),
-            Arc::new(TaintNodesByCondition),
-            Arc::new(Priority::new(objects("scheduling.k8s.io", "priorityclasses")?)),
-            Arc::new(DefaultTolerationSeconds),
-            Arc::new(DefaultStorageClass::new(objects("storage.k8s.io", "storageclasses")?)),
-            Arc::new(RuntimeClass::new(objects("node.k8s.io", "runtimeclasses")?)),
-            Arc::new(DefaultIngressClass::new(objects("networking.k8s.io", "ingressclasses")?)),
-        ];
+        let plugins = Plugins {
+            options: &options.plugins,
+            emulation,
+            replica: &replica,
+            resources: &set,
+            authorizer,
+        };
+        let changing = plugins.changing(accounts.admission())?;
+        let Judging { before, last, connected } = plugins.judging()?;
         let webhooks = asked.mutating(changing.clone());
         // First: where there is no namespace, nothing else about an object matters.
         let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(NamespaceLifecycle::new(&set)?)];
         admission.extend(changing);
-        let others: [Arc<dyn Admission>; 10] = [
-            Arc::new(PersistentVolumeClaimResize::new(objects("storage.k8s.io", "storageclasses")?)),
-            Arc::new(CertificateApproval::new(authorizer.clone())),
-            Arc::new(CertificateSigning::new(authorizer.clone())),
-            Arc::new(CertificateSubjectRestriction),
+        admission.extend(before);
+        let others: [Arc<dyn Admission>; 6] = [
             Arc::new(webhooks),
             Arc::new(ServiceAllocation::new(replica.clone(), &set, range.clone(), ports)?),
             customs.clone(),
@@ -160,9 +150,9 @@ impl Parts {
             Arc::new(asked.validating_policies()),
             Arc::new(asked.validating_webhooks()),
         ];
-        let owner_references = options.plugins.owner_references(authorizer)?;
-        admission.extend(owner_references.clone().map(|plugin| plugin as Arc<dyn Admission>));
         admission.extend(others);
+        admission.extend(last);
+        options.plugins.retain(&mut admission);
         // What a client was told is defined or registered has to be found from then on.
         let routed =
             ["apiextensions.k8s.io/customresourcedefinitions/", "apiregistration.k8s.io/apiservices/"];
@@ -195,7 +185,7 @@ impl Parts {
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();
         asked.connect(Arc::downgrade(&resources));
-        owner_references.into_iter().for_each(|plugin| plugin.connect(Arc::downgrade(&resources)));
+        connected.connect(&Arc::downgrade(&resources));
         let release = emulation.release;
         let migrator = migration::migrator(
             &options.migration,
@@ -223,6 +213,11 @@ impl Parts {
             openid,
             migrator,
         })
+    }
+
+    /// What is served at the moment.
+    pub(crate) fn resources(&self) -> Arc<dyn Resources> {
+        self.apis.clone()
     }
 
     /// What answers requests: for objects, and for the documents about them.

@@ -32,6 +32,7 @@ mod serve;
 mod service_accounts;
 mod storage;
 mod store;
+mod upkeep;
 mod version;
 mod webhooks;
 

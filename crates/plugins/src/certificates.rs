@@ -70,6 +70,54 @@ impl Admission for CertificateSigning {
     }
 }
 
+/// Lets only those speak for a signer, in a bundle of authorities, who may attest for it.
+pub struct ClusterTrustBundleAttest {
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl ClusterTrustBundleAttest {
+    /// `authorizer` is the one that decides about requests.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { authorizer }
+    }
+}
+
+#[async_trait]
+impl Admission for ClusterTrustBundleAttest {
+    fn name(&self) -> &'static str {
+        "ClusterTrustBundleAttest"
+    }
+
+    async fn validate(&self, attributes: &Attributes<'_>, object: Option<&Object>) -> Result<(), Status> {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let concerned = writes && concerns(attributes, GROUP, "clustertrustbundles", "");
+        let Some(bundle) = object.filter(|_| concerned) else { return Ok(()) };
+        let signer = at(bundle, &["spec", "signerName"]).and_then(Value::as_str).unwrap_or_default();
+        let is_same = attributes.old.is_some_and(|old| is_collected(bundle, old));
+        if signer.is_empty()
+            || is_same
+            || speaks_for(self.authorizer.as_ref(), attributes, "attest", signer).await
+        {
+            return Ok(());
+        }
+        Err(forbidden(attributes, &format!("user not permitted to attest for signerName {signer:?}")))
+    }
+}
+
+/// Whether only what the garbage collector changes has changed.
+fn is_collected(new: &Object, old: &Object) -> bool {
+    let rest = |object: &Object| {
+        let mut object = object.clone();
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            for field in ["ownerReferences", "finalizers", "managedFields"] {
+                metadata.remove(field);
+            }
+        }
+        object
+    };
+    rest(new) == rest(old)
+}
+
 fn concerned(attributes: &Attributes<'_>, subresource: &str) -> bool {
     attributes.operation == Operation::Update && concerns(attributes, GROUP, PLURAL, subresource)
 }
@@ -82,15 +130,23 @@ async fn check(
     request: &Object,
 ) -> Result<(), Status> {
     let signer = at(request, &["spec", "signerName"]).and_then(Value::as_str).unwrap_or_default();
-    let domain = signer.split('/').next().unwrap_or(signer);
-    let user = &attributes.context.user;
-    for name in [signer.to_owned(), format!("{domain}/*")] {
-        if allows(authorizer, user, verb, name).await {
-            return Ok(());
-        }
+    if speaks_for(authorizer, attributes, verb, signer).await {
+        return Ok(());
     }
     let why = format!("user not permitted to {verb} requests with signerName {signer:?}");
     Err(forbidden(attributes, &why))
+}
+
+async fn speaks_for(
+    authorizer: &dyn Authorizer,
+    attributes: &Attributes<'_>,
+    verb: &'static str,
+    signer: &str,
+) -> bool {
+    let domain = signer.split('/').next().unwrap_or(signer);
+    let user = &attributes.context.user;
+    allows(authorizer, user, verb, signer.to_owned()).await
+        || allows(authorizer, user, verb, format!("{domain}/*")).await
 }
 
 async fn allows(authorizer: &dyn Authorizer, user: &UserInfo, verb: &'static str, name: String) -> bool {

@@ -5,33 +5,46 @@
 //!
 //! Start with [`Objects`] and [`LimitRanger`].
 
+pub mod amounts;
 mod certificates;
 mod classes;
 mod limits;
+mod node_restriction;
 mod nodes;
 mod objects;
 mod owner_references;
+mod pod_resize;
+mod pod_security;
 mod priority;
+mod protection;
 mod resize;
 mod runtime_class;
+mod stern;
 mod subjects;
 mod tolerations;
+mod topology;
 
 use concord_meta::Status;
 use concord_registry::{Attributes, Object};
 use serde_json::Value;
 
-pub use certificates::{CertificateApproval, CertificateSigning};
+pub use certificates::{CertificateApproval, CertificateSigning, ClusterTrustBundleAttest};
 pub use classes::{DefaultIngressClass, DefaultStorageClass};
 pub use limits::LimitRanger;
+pub use node_restriction::NodeRestriction;
 pub use nodes::TaintNodesByCondition;
 pub use objects::{NotServed, Objects};
 pub use owner_references::OwnerReferencesPermissionEnforcement;
+pub use pod_resize::PodResizeValidator;
+pub use pod_security::PodSecurity;
 pub use priority::Priority;
+pub use protection::StorageObjectInUseProtection;
 pub use resize::PersistentVolumeClaimResize;
 pub use runtime_class::RuntimeClass;
+pub use stern::{AlwaysDeny, AlwaysPullImages, DenyServiceExternalIPs};
 pub use subjects::CertificateSubjectRestriction;
 pub use tolerations::DefaultTolerationSeconds;
+pub use topology::PodTopologyLabels;
 
 /// Whether a request is about a resource, or a subresource of it.
 fn concerns(attributes: &Attributes<'_>, group: &str, plural: &str, subresource: &str) -> bool {

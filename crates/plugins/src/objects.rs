@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use concord_meta::{GroupVersion, Status};
+use concord_meta::{GroupResource, GroupVersion, Status};
 use concord_registry::{Item, Object, ObjectName, Resources, Storage};
-use concord_replica::Replica;
+use concord_replica::{Entry, Replica};
 use concord_store::KeyRange;
 use memchr::memmem;
 
@@ -46,13 +46,50 @@ impl Objects {
     ///
     /// 500 if the store does not answer.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Object>, Status> {
-        let key = self.storage.key(ObjectName { namespace: "", name });
-        let mut entry = self.replica.newest().ok().and_then(|snapshot| snapshot.get(&key).cloned());
-        if entry.is_none() {
-            let snapshot = self.replica.consistent(WAIT_FOR_STORE).await.map_err(Status::internal_error)?;
-            entry = snapshot.get(&key).cloned();
-        }
+        self.find_in("", name).await
+    }
+
+    /// What they are called.
+    pub(crate) fn resource(&self) -> GroupResource {
+        self.storage.resource.clone()
+    }
+
+    /// Like [`Objects::find`], in a namespace.
+    pub(crate) async fn find_in(&self, namespace: &str, name: &str) -> Result<Option<Object>, Status> {
+        let entry = self.entry(ObjectName { namespace, name }).await?;
         entry.map(|entry| self.storage.object(&Item::from(&entry))).transpose()
+    }
+
+    /// Like [`Objects::find`], but only if the object has a text somewhere: otherwise it is not decoded.
+    pub(crate) async fn mentioning(&self, name: &str, text: &[u8]) -> Result<Option<Object>, Status> {
+        let entry = self.entry(ObjectName { namespace: "", name }).await?;
+        let entry = entry.filter(|entry| memmem::find(&entry.value, text).is_some());
+        entry.map(|entry| self.storage.object(&Item::from(&entry))).transpose()
+    }
+
+    async fn entry(&self, at: ObjectName<'_>) -> Result<Option<Entry>, Status> {
+        let key = self.storage.key(at);
+        let entry = self.replica.newest().ok().and_then(|snapshot| snapshot.get(&key).cloned());
+        if entry.is_some() {
+            return Ok(entry);
+        }
+        let snapshot = self.replica.consistent(WAIT_FOR_STORE).await.map_err(Status::internal_error)?;
+        Ok(snapshot.get(&key).cloned())
+    }
+
+    /// All objects of a namespace, decoded one by one.
+    ///
+    /// # Errors
+    ///
+    /// 500 if the replica is not there yet.
+    pub(crate) fn each(
+        &self,
+        namespace: &str,
+    ) -> Result<impl Iterator<Item = Result<Object, Status>> + '_, Status> {
+        let snapshot = self.replica.newest().map_err(Status::internal_error)?;
+        let range = KeyRange::prefix(self.storage.key_prefix(Some(namespace)));
+        let entries: Vec<Entry> = snapshot.scan(&range).cloned().collect();
+        Ok(entries.into_iter().map(|entry| self.storage.object(&Item::from(&entry))))
     }
 
     /// The objects, of a namespace if there is one, that have a text somewhere. Most of those without it are never

@@ -5,6 +5,7 @@ use concord_schema::decode_base64;
 use serde_json::Value;
 use x509_parser::{
     certification_request::X509CertificationRequest, pem::parse_x509_pem, prelude::FromDer as _,
+    x509::X509Name,
 };
 
 use crate::{at, concerns, forbidden};
@@ -48,15 +49,30 @@ impl Admission for CertificateSubjectRestriction {
 
 /// The organizations in the subject of a request: PEM, in base64.
 fn organizations(encoded: &str) -> Result<Vec<String>, String> {
+    let pick = |subject: &X509Name<'_>| {
+        // A name that is not text is nobody's group.
+        subject.iter_organization().filter_map(|name| name.as_str().ok().map(str::to_owned)).collect()
+    };
+    of_subject(encoded, pick)
+}
+
+/// The common name in the subject of a request: PEM, in base64. The last one counts, as in Go.
+pub(crate) fn common_name(encoded: &str) -> Result<String, String> {
+    let pick = |subject: &X509Name<'_>| {
+        let names = subject.iter_common_name().filter_map(|name| name.as_str().ok().map(str::to_owned));
+        names.last().unwrap_or_default()
+    };
+    of_subject(encoded, pick)
+}
+
+fn of_subject<T>(encoded: &str, pick: impl FnOnce(&X509Name<'_>) -> T) -> Result<T, String> {
     let malformed = |_| "asn1: structure error".to_owned();
     let pem =
         decode_base64(encoded.as_bytes()).map_err(|at| format!("illegal base64 data at input byte {at}"))?;
     let (_, pem) =
         parse_x509_pem(&pem).map_err(|_| "PEM block type must be CERTIFICATE REQUEST".to_owned())?;
     let (_, request) = X509CertificationRequest::from_der(&pem.contents).map_err(malformed)?;
-    let subject = &request.certification_request_info.subject;
-    // A name that is not text is nobody's group.
-    Ok(subject.iter_organization().filter_map(|name| name.as_str().ok().map(str::to_owned)).collect())
+    Ok(pick(&request.certification_request_info.subject))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::{
     emulation::Emulation,
     engine::Engine,
     garbage::Garbage,
-    migration, peers,
+    migration, peers, upkeep,
 };
 
 /// The controllers of a server that runs.
@@ -57,6 +57,7 @@ impl Running {
         let leadership = election::stand(&options.election, parts, &controllers, shared_store).await?;
         aggregation::look_after(parts, &controllers, leadership.clone()).await;
         migration::start(parts.migrator.clone(), audit_log, &controllers, leadership.clone()).await;
+        upkeep::start(parts, &controllers, &leadership).await?;
         garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
         let fleet = parts.fleet.as_ref().filter(|_| shared_store);
         let announcer =

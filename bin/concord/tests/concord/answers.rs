@@ -48,7 +48,7 @@ async fn all_are_answered(data: &Path, names: &[&'static str]) {
         let kubeconfig = data.join("admin.kubeconfig");
         let checked = tokio::task::spawn_blocking(move || check(&kubeconfig, name));
         let (cases, complaints) = checked.await.expect("no panic");
-        assert!(cases > 50, "{name} has lost its cases");
+        assert!(cases > 30, "{name} has lost its cases");
         assert!(
             complaints.is_empty(),
             "{} of {cases} in {name}:\n\n{}",
@@ -75,7 +75,7 @@ async fn every_kind_is_answered_as_upstream_does() {
     let data = tempdir().expect("a directory");
     let server = Program::start_with(data.path(), &["--runtime-config=api/all=true", ALONE]).await;
     server.ready(200).await;
-    all_are_answered(data.path(), &["devices", "kinds"]).await;
+    all_are_answered(data.path(), &["devices", "kinds", "admission"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

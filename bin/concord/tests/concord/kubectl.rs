@@ -289,6 +289,9 @@ async fn many_objects_applied_twice_change_nothing_the_second_time() {
         let text: String = (1..=5).map(|n: usize| CHART.replace('@', &n.to_string())).collect();
         let chart = kubectl.file("chart.yaml", &text);
         assert_eq!(count(&kubectl.ok(&["apply", "-f", &chart]), "created"), 50, "{engine:?}");
+        // What is used of the quotas is counted once, a moment later.
+        let counted = "--for=jsonpath={.status.hard.pods}=10";
+        kubectl.ok(&["wait", counted, "quota", "--all", "--timeout=60s"]);
         let versions = || {
             kubectl.ok(&[
                 "get",

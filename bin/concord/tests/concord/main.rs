@@ -19,6 +19,7 @@ mod mutations;
 mod openapi;
 mod overload;
 mod peers;
+mod plugins;
 mod policies;
 mod python;
 mod releases;

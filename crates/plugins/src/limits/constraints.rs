@@ -4,8 +4,10 @@ use concord_meta::Quantity;
 use concord_registry::Object;
 use serde_json::Value;
 
-use super::amounts::{self, Amounts};
-use crate::at;
+use crate::{
+    amounts::{self, Amounts},
+    at,
+};
 
 /// Up to here amounts are compared in thousandths: `math.MaxInt64 / 1000`.
 const MAX_MILLI: i64 = i64::MAX / 1000;

@@ -1,6 +1,5 @@
 //! The limits that a namespace has for what is made in it.
 
-mod amounts;
 mod constraints;
 
 use async_trait::async_trait;

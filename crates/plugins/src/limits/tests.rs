@@ -90,7 +90,7 @@ fn a_pod_asks_for_its_containers_or_its_greediest_init_container() {
         "initContainers": [asking("s", "1", &"Always".into()), asking("i", "4", &Value::Null)],
     }}));
     // The sidecar runs beside the init container, and both need more than the containers with the sidecar.
-    assert_eq!(amounts::of_pod(&pod, "requests")["cpu"].to_string(), "5");
+    assert_eq!(crate::amounts::of_pod(&pod, "requests")["cpu"].to_string(), "5");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What pods ask for as a whole.
+//! Amounts of resources, and what pods ask for as a whole.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use serde_json::Value;
 use crate::at;
 
 /// Amounts by the name of their resource.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub type Amounts = BTreeMap<String, Quantity>;
 
 /// What a pod can ask for as a whole, whatever its containers do.
 const POD_LEVEL: [&str; 2] = ["cpu", "memory"];
 
-/// A list of amounts.
-pub(super) fn amounts(list: Option<&Value>) -> Amounts {
+/// A list of amounts. What is none is left out.
+pub fn amounts(list: Option<&Value>) -> Amounts {
     let list = list.and_then(Value::as_object).into_iter().flatten();
     list.filter_map(|(name, amount)| Some((name.clone(), amount.as_str()?.parse().ok()?))).collect()
 }
 
 /// The `requests` or `limits` of a pod: of its containers and sidecars together, or what an init container needs beside
 /// the sidecars that run already, if that is more.
-pub(super) fn of_pod(pod: &Object, list: &str) -> Amounts {
+pub fn of_pod(pod: &Object, list: &str) -> Amounts {
     let containers = |which: &str| at(pod, &["spec", which]).and_then(Value::as_array).into_iter().flatten();
     let own = |container: &Value| amounts(container.get("resources").and_then(|all| all.get(list)));
     let mut total = Amounts::new();
@@ -47,7 +47,8 @@ pub(super) fn of_pod(pod: &Object, list: &str) -> Amounts {
     total
 }
 
-fn add(total: &mut Amounts, more: &Amounts) {
+/// Adds to each amount what there is more of it.
+pub fn add(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         match total.get_mut(name) {
             Some(sum) => *sum += amount,
