@@ -123,17 +123,12 @@ impl Parts {
             &replica,
             authorizer.clone(),
             &prefix,
-            (&emulation.features, &metrics),
+            (&emulation.features, &options.plugins, &metrics),
         );
         let fleet =
             fleet::new(&options.fleet, prefix.clone(), &emulation.features, keyring.clone(), &state, &set)?;
-        let plugins = Plugins {
-            options: &options.plugins,
-            emulation,
-            replica: &replica,
-            resources: &set,
-            authorizer,
-        };
+        let plugins =
+            Plugins { options: &options.plugins, emulation, replica: &replica, resources: &set, authorizer };
         let changing = plugins.changing(accounts.admission())?;
         let Judging { before, last, connected } = plugins.judging()?;
         let webhooks = asked.mutating(changing.clone());

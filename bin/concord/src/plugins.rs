@@ -18,6 +18,9 @@ use concord_server::Authorizer;
 
 use crate::emulation::Emulation;
 
+/// The plugin by whose name the one goes that applies policies and asks webhooks, in turns.
+pub(crate) const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
+
 /// On unless they are turned off.
 const ON: [&str; 23] = [
     "CertificateApproval",
@@ -29,7 +32,7 @@ const ON: [&str; 23] = [
     "DefaultTolerationSeconds",
     "LimitRanger",
     "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
+    MUTATING_WEBHOOK,
     "NamespaceLifecycle",
     "PersistentVolumeClaimResize",
     "PodResizeValidator",
@@ -108,14 +111,16 @@ impl PluginOptions {
         Ok(())
     }
 
-    /// Leaves out what is turned off. What is no plugin of kube-apiserver is always on.
+    /// Whether a plugin is on. What is no plugin of kube-apiserver always is.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let is_among = |names: &[String]| names.iter().any(|other| other == name);
+        let on = !OFF.contains(&name) || is_among(&self.enable_admission_plugins);
+        on && !is_among(&self.disable_admission_plugins)
+    }
+
+    /// Leaves out what is turned off. What applies policies and asks webhooks knows by itself which of the two it does.
     pub(crate) fn retain(&self, admission: &mut Vec<Arc<dyn Admission>>) {
-        let is_among = |names: &[String], name: &str| names.iter().any(|other| other == name);
-        admission.retain(|plugin| {
-            let name = plugin.name();
-            let on = !OFF.contains(&name) || is_among(&self.enable_admission_plugins, name);
-            on && !is_among(&self.disable_admission_plugins, name)
-        });
+        admission.retain(|plugin| plugin.name() == MUTATING_WEBHOOK || self.is_on(plugin.name()));
     }
 }
 

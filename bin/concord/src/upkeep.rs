@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use concord_controllers::{Controllers, QuotaController, StorageProtection};
+use concord_controllers::{Controllers, PolicyStatus, QuotaController, StorageProtection};
 use concord_election::Leadership;
 
 use crate::compose::Parts;
 
-/// Counts what quotas limit, and lets storage go that is not in use, while this server leads.
+/// Counts what quotas limit, lets storage go that is not in use, and checks the types of policies, while this server leads.
 pub(crate) async fn start(
     parts: &Parts,
     controllers: &Controllers,
@@ -21,5 +21,9 @@ pub(crate) async fn start(
     let leads = leadership.clone();
     let protect = |cancel| async move { leads.lead(&cancel, |end| protection.clone().run(end)).await };
     controllers.run_also(protect).await;
+    let policies = Arc::new(PolicyStatus::new(parts.registry.clone(), &parts.resources())?);
+    let leads = leadership.clone();
+    let check = |cancel| async move { leads.lead(&cancel, |end| policies.clone().run(end)).await };
+    controllers.run_also(check).await;
     Ok(())
 }

@@ -9,6 +9,8 @@ use concord_replica::Replica;
 use concord_server::{Authorizer, Metrics};
 use concord_webhook::{Address, Client, Overrides, Resolver, Routing, Services};
 
+use crate::plugins::{MUTATING_WEBHOOK, PluginOptions};
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Webhooks")]
 pub(crate) struct WebhookOptions {
@@ -48,7 +50,7 @@ pub(crate) fn admission(
     replica: &Arc<Replica>,
     authorizer: Arc<dyn Authorizer>,
     prefix: &str,
-    (features, metrics): (&FeatureGates, &Arc<Metrics>),
+    (features, plugins, metrics): (&FeatureGates, &PluginOptions, &Arc<Metrics>),
 ) -> DynamicAdmission {
     let config = Config {
         replica: replica.clone(),
@@ -56,7 +58,9 @@ pub(crate) fn admission(
         client: Client::new(resolver),
         metrics: metrics.clone(),
         prefix: prefix.to_owned(),
-        mutating_policies: features.enabled("MutatingAdmissionPolicy"),
+        mutating_policies: features.enabled("MutatingAdmissionPolicy")
+            && plugins.is_on("MutatingAdmissionPolicy"),
+        mutating_webhooks: plugins.is_on(MUTATING_WEBHOOK),
     };
     DynamicAdmission::new(configurations, config)
 }

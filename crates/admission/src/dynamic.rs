@@ -20,8 +20,10 @@ pub struct Config {
     pub metrics: Arc<Metrics>,
     /// What all keys begin with, such as `/registry/`.
     pub prefix: String,
-    /// Whether MutatingAdmissionPolicies have an effect: the feature of that name.
+    /// Whether MutatingAdmissionPolicies have an effect: the feature and the plugin of that name.
     pub mutating_policies: bool,
+    /// Whether mutating webhooks are asked: the plugin MutatingAdmissionWebhook.
+    pub mutating_webhooks: bool,
 }
 
 /// All admission that users configure.
@@ -33,7 +35,8 @@ pub struct DynamicAdmission {
 impl DynamicAdmission {
     /// Admission by what the replica's view knows to be configured.
     pub fn new(configurations: &Configurations, config: Config) -> Self {
-        let Config { replica, authorizer, client, metrics, prefix, mutating_policies } = config;
+        let Config { replica, authorizer, client, metrics, prefix, mutating_policies, mutating_webhooks } =
+            config;
         let shared = Shared {
             replica,
             authorizer,
@@ -43,6 +46,7 @@ impl DynamicAdmission {
             resources: OnceLock::new(),
             namespaces: format!("{prefix}namespaces/"),
             mutating_policies,
+            mutating_webhooks,
         };
         Self { shared: Arc::new(shared), prefixes: configurations.prefixes.clone() }
     }

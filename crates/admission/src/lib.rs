@@ -21,6 +21,7 @@ mod read;
 mod request;
 mod rule;
 mod shared;
+mod types;
 mod view;
 mod webhook;
 
@@ -28,5 +29,6 @@ pub use dynamic::{Config, DynamicAdmission};
 pub use measured::MeasuredAdmission;
 pub use mutating::MutatingAdmission;
 pub use policy::ValidatingPolicies;
+pub use types::{ExpressionWarning, expression_warnings};
 pub use view::{AdmissionView, Configurations};
 pub use webhook::ValidatingWebhooks;

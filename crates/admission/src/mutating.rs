@@ -79,6 +79,9 @@ impl MutatingAdmission {
                 policies.round(object, &mut rounds.policies, number == 0).await?;
             }
         }
+        if !self.shared.mutating_webhooks {
+            return Ok(());
+        }
         if let Some(request) = Request::to_webhooks(&self.shared, attributes) {
             let webhooks = MutatingWebhooks { request: &request, webhooks: &configured.mutating };
             webhooks.round(object, &mut rounds.webhooks, number).await?;

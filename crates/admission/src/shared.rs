@@ -31,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) namespaces: String,
     /// Whether MutatingAdmissionPolicies have an effect.
     pub(crate) mutating_policies: bool,
+    /// Whether mutating webhooks are asked.
+    pub(crate) mutating_webhooks: bool,
 }
 
 impl Shared {

@@ -21,5 +21,13 @@ mod place;
 mod rules;
 mod walk;
 
+use concord_cel::Decl;
+use concord_structural::Schema;
+
 pub use compiler::RuleCompiler;
 pub use rules::{Findings, Rules};
+
+/// The type of the objects of a schema, as expressions see it; `None` if they cannot.
+pub fn declaration(schema: &Schema) -> Option<Decl> {
+    decl::of(schema.root(), true)
+}

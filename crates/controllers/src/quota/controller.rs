@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ledger::{Balance, Ledger},
+    scope,
     usage::Measure,
 };
 use crate::{
@@ -22,6 +24,10 @@ use crate::{
     own::{context, now, required},
     queue::{self, Sync},
 };
+
+/// How long a count is believed, as upstream. What goes by the clock, such as pods that should be gone by now, comes with no
+/// change, and neither does what a kube-apiserver on the same store charged and did not write.
+const RESYNC: Duration = Duration::from_secs(5 * 60);
 
 /// Who owns what it writes.
 const MANAGER: &str = "kube-controller-manager";
@@ -65,10 +71,14 @@ impl QuotaController {
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
         // Every kind can be counted.
         let everything = [Scope::prefix(Bytes::new())];
-        cancel.run_until_cancelled(queue::run(self.as_ref(), &self.registry, &everything)).await;
+        let counting = async {
+            let count = || queue::run(self.as_ref(), &self.registry, &everything);
+            while tokio::time::timeout(RESYNC, count()).await.is_err() {}
+        };
+        cancel.run_until_cancelled(counting).await;
     }
 
-    /// Whether an object uses something else than before.
+    /// Whether an object uses something else than before, or counts for other quotas.
     fn is_other(&self, current: &Entry, previous: &Entry) -> bool {
         let Some((storage, measure)) =
             self.measured.iter().find(|(storage, _)| current.key.starts_with(&storage.prefix))
@@ -77,7 +87,8 @@ impl QuotaController {
         };
         let usage = |entry: &Entry| {
             let object = storage.object(&Item::from(entry)).ok()?;
-            Some(measure.usage(&storage.resource, &object, now().unix))
+            let usage = measure.usage(&storage.resource, &object, now().unix);
+            Some((usage, scope::decisive(*measure, &object)))
         };
         usage(current) != usage(previous)
     }

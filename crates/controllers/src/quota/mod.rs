@@ -1,9 +1,10 @@
 //! How much of everything a namespace may have.
 //!
 //! What an object uses is added to its quotas in the transaction that writes the object, so that a quota is never
-//! exceeded, whoever writes at the same moment. Upstream charges first and writes then, and charges for what could not be
+//! exceeded, whoever writes at the same moment; [`barrier`] is about who writes while a quota is new. Upstream charges first and writes then, and charges for what could not be
 //! written until somebody counts again. What is given back, when objects go or end, the controller counts.
 
+mod barrier;
 mod charge;
 mod controller;
 mod ledger;
@@ -29,11 +30,12 @@ use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 pub use self::controller::QuotaController;
 use self::{
+    barrier::{Barrier, limits_anew},
     charge::Charge,
     ledger::{Ledger, is_ignored},
     usage::Measure,
 };
-use crate::{Error, own::required};
+use crate::{Error, lifecycle::namespace_storage, own::required};
 
 /// How long to wait for a turn. It only saves work: who has none has to try more often.
 const WAIT_FOR_TURN: Duration = Duration::from_secs(5);
@@ -42,6 +44,7 @@ const WAIT_FOR_TURN: Duration = Duration::from_secs(5);
 pub struct ResourceQuota {
     quotas: Arc<Resource>,
     storage: Arc<Storage>,
+    barrier: Barrier,
     replica: Arc<Replica>,
     resources: OnceLock<Weak<dyn Resources>>,
     turns: Mutex<HashMap<String, Weak<Turn<()>>>>,
@@ -60,7 +63,8 @@ impl ResourceQuota {
     pub fn new(replica: Arc<Replica>, resources: &dyn Resources) -> Result<Self, Error> {
         let quotas = required(resources, "", "v1", "resourcequotas")?;
         let storage = quotas.storage().cloned().expect("a required resource is stored");
-        Ok(Self { quotas, storage, replica, resources: OnceLock::new(), turns: Mutex::default() })
+        let barrier = Barrier { namespaces: namespace_storage(resources)? };
+        Ok(Self { quotas, storage, barrier, replica, resources: OnceLock::new(), turns: Mutex::default() })
     }
 
     /// Says what is served. Until then nothing can be counted.
@@ -126,7 +130,11 @@ impl Admission for ResourceQuota {
         snapshot: &Snapshot,
     ) -> Result<Guard, Status> {
         let mut guard = Guard::default();
+        if object.is_some_and(|object| limits_anew(attributes, object)) {
+            self.barrier.raise(attributes, snapshot, &mut guard);
+        }
         let Some((object, measure)) = object.zip(Self::measure(attributes, object)) else { return Ok(guard) };
+        self.barrier.pass(attributes, snapshot, &mut guard);
         let resources: Weak<dyn Resources> = match self.resources.get() {
             Some(resources) => resources.clone(),
             None => return Ok(guard),

@@ -34,16 +34,26 @@ fn is_in(measure: Measure, object: &Object, scope: &str, operator: &str, values:
             let class = text(object, &["spec", "priorityClassName"]);
             selects(&[class], operator, values)
         }
-        (Measure::Claims, "VolumeAttributesClass") => {
-            let classes = [
-                text(object, &["spec", "volumeAttributesClassName"]),
-                text(object, &["status", "currentVolumeAttributesClassName"]),
-                text(object, &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"]),
-            ];
-            selects(&classes, operator, values)
-        }
+        (Measure::Claims, "VolumeAttributesClass") => selects(&classes(object), operator, values),
         _ => false,
     }
+}
+
+/// What of an object that is there can change which scopes it is in.
+pub(super) fn decisive(measure: Measure, object: &Object) -> (bool, bool, Vec<String>) {
+    match measure {
+        Measure::Pods => (is_terminating(object), is_best_effort(object), Vec::new()),
+        Measure::Claims => (false, false, classes(object).into_iter().map(str::to_owned).collect()),
+        Measure::Services | Measure::Count => Default::default(),
+    }
+}
+
+fn classes(claim: &Object) -> [&str; 3] {
+    [
+        text(claim, &["spec", "volumeAttributesClassName"]),
+        text(claim, &["status", "currentVolumeAttributesClassName"]),
+        text(claim, &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"]),
+    ]
 }
 
 /// Whether one of the names, of which empty ones do not count, is selected; or the absence of all of them.

@@ -12,7 +12,7 @@ use std::{
 
 use concord_codec::{FieldValidation, MediaType, PatchType};
 use concord_controllers::{
-    Config, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation,
+    Config, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ResourceQuota, ServiceAllocation,
 };
 use concord_merge::apply::Time;
 use concord_meta::{
@@ -165,6 +165,8 @@ impl Catalog {
         Self(vec![
             resource("", "namespaces", "Namespace", "namespaces", Arc::new(Namespaces)),
             plain("", "configmaps", "ConfigMap"),
+            plain("", "persistentvolumeclaims", "PersistentVolumeClaim"),
+            plain("", "resourcequotas", "ResourceQuota"),
             plain("apps", "deployments", "Deployment"),
             resource("", "pods", "Pod", "pods", Arc::new(Pods)),
             resource("", "services", "Service", "services/specs", Arc::new(Plain)),
@@ -255,8 +257,10 @@ async fn server_on(store: Arc<dyn Store>, resources: Arc<dyn Resources>) -> Serv
     let lifecycle = NamespaceLifecycle::new(resources.as_ref()).expect("there are namespaces");
     let services =
         ServiceAllocation::new(replica.clone(), resources.as_ref(), range(), NodePortRange::default());
+    let quota = ResourceQuota::new(replica.clone(), resources.as_ref()).expect("there are quotas");
+    quota.connect(Arc::downgrade(&resources));
     let admission: Vec<Arc<dyn Admission>> =
-        vec![Arc::new(lifecycle), Arc::new(services.expect("there are services"))];
+        vec![Arc::new(lifecycle), Arc::new(services.expect("there are services")), Arc::new(quota)];
     let registry = Registry::new(store, replica, admission);
     Server { registry: Arc::new(registry), resources }
 }
