@@ -4,6 +4,7 @@
 //! server together, `store.rs` runs the store tools.
 
 mod access;
+mod admission_config;
 mod aggregation;
 mod audit;
 mod authentication;

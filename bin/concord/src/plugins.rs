@@ -1,6 +1,9 @@
 //! The admission plugins, and which of them are on.
 
-use std::sync::{Arc, Weak};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Weak},
+};
 
 use anyhow::ensure;
 use clap::Args;
@@ -16,7 +19,7 @@ use concord_registry::{Admission, Resources};
 use concord_replica::Replica;
 use concord_server::Authorizer;
 
-use crate::emulation::Emulation;
+use crate::{admission_config::AdmissionConfig, emulation::Emulation};
 
 /// The plugin by whose name the one goes that applies policies and asks webhooks, in turns.
 pub(crate) const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
@@ -86,6 +89,11 @@ pub(crate) struct PluginOptions {
     /// kube-apiserver has for them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) disable_admission_plugins: Vec<String>,
+
+    /// File with the configuration of admission plugins: an AdmissionConfiguration. PodSecurity can be given defaults and
+    /// exemptions.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admission_control_config_file: Option<PathBuf>,
 }
 
 impl PluginOptions {
@@ -189,13 +197,14 @@ impl Plugins<'_> {
     /// What only refuses, in upstream's order.
     pub(crate) fn judging(&self) -> anyhow::Result<Judging> {
         self.options.check()?;
+        let config = AdmissionConfig::open(self.options.admission_control_config_file.as_ref())?;
         let (features, authorizer) = (&self.emulation.features, self.authorizer);
         let (namespaces, pods) = (self.objects("", "namespaces")?, self.objects("", "pods")?);
         let minor = u32::from(self.emulation.release.minor());
         let owner_references = Arc::new(OwnerReferencesPermissionEnforcement::new(authorizer.clone()));
         let quota = Arc::new(ResourceQuota::new(self.replica.clone(), self.resources)?);
         let mut before: Vec<Arc<dyn Admission>> = vec![
-            Arc::new(PodSecurity::new(namespaces, pods, minor)),
+            Arc::new(PodSecurity::new(namespaces, pods, minor, config.pod_security)),
             owner_references.clone(),
             Arc::new(PersistentVolumeClaimResize::new(self.objects("storage.k8s.io", "storageclasses")?)),
             Arc::new(CertificateApproval::new(authorizer.clone())),
@@ -223,6 +232,7 @@ mod tests {
         let options = PluginOptions {
             enable_admission_plugins: names(enabled),
             disable_admission_plugins: names(disabled),
+            admission_control_config_file: None,
         };
         options.check().map_err(|error| error.to_string())
     }

@@ -1,4 +1,4 @@
-//! What one server of those on a store looks after, besides what it collects and migrates.
+//! What servers look after, besides what they collect and migrate.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use concord_election::Leadership;
 
 use crate::compose::Parts;
 
-/// Counts what quotas limit, lets storage go that is not in use, and checks the types of policies, while this server leads.
+/// Lets storage go that is not in use; counts what quotas limit and checks the types of policies while this server leads.
 pub(crate) async fn start(
     parts: &Parts,
     controllers: &Controllers,
@@ -18,9 +18,8 @@ pub(crate) async fn start(
     let leads = leadership.clone();
     let count = |cancel| async move { leads.lead(&cancel, |end| quota.clone().run(end)).await };
     controllers.run_also(count).await;
-    let leads = leadership.clone();
-    let protect = |cancel| async move { leads.lead(&cancel, |end| protection.clone().run(end)).await };
-    controllers.run_also(protect).await;
+    // Everywhere: whoever leads may be of a release that does not know all that others protect.
+    controllers.run_also(|cancel| protection.run(cancel)).await;
     let policies = Arc::new(PolicyStatus::new(parts.registry.clone(), &parts.resources())?);
     let leads = leadership.clone();
     let check = |cancel| async move { leads.lead(&cancel, |end| policies.clone().run(end)).await };

@@ -17,6 +17,7 @@ mod authorizer;
 mod check;
 mod cost;
 mod decl;
+pub mod devices;
 mod error;
 mod escape;
 mod eval;

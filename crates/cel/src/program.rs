@@ -40,6 +40,8 @@ pub struct Env {
     root: Option<Arc<Decl>>,
     /// Whether there are the types that mutations are made of.
     patch_types: bool,
+    /// Whether there is `cel.bind`.
+    bindings: bool,
 }
 
 /// Why an expression cannot be used.
@@ -57,7 +59,7 @@ pub enum CompileError {
 impl Env {
     /// An environment without variables.
     pub fn new(version: Version) -> Self {
-        Self { version, variables: BTreeMap::new(), root: None, patch_types: false }
+        Self { version, variables: BTreeMap::new(), root: None, patch_types: false, bindings: false }
     }
 
     /// The same with what mutations are made of: the types `Object`, `Object.spec` and so on, and `JSONPatch`, with the
@@ -65,6 +67,13 @@ impl Env {
     #[must_use]
     pub fn with_patch_types(mut self) -> Self {
         self.patch_types = true;
+        self
+    }
+
+    /// The same with `cel.bind`, which gives a value a name.
+    #[must_use]
+    pub(crate) fn with_bindings(mut self) -> Self {
+        self.bindings = true;
         self
     }
 
@@ -80,7 +89,7 @@ impl Env {
 
     /// Parses, checks and plans an expression.
     pub fn compile(&self, source: &str) -> Result<Program, CompileError> {
-        let features = Features::of(self.version);
+        let features = Features { bindings: self.bindings, ..Features::of(self.version) };
         let parsed = parse::parse(source, features).map_err(CompileError::Issues)?;
         let types: BTreeMap<String, Type> =
             self.variables.iter().map(|(name, decl)| (name.clone(), decl.to_type())).collect();

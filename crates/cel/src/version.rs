@@ -33,6 +33,8 @@ pub(crate) struct Features {
     pub(crate) two_variables: bool,
     /// The macro `sortBy`.
     pub(crate) lists: bool,
+    /// The macro `cel.bind`, which only some environments have.
+    pub(crate) bindings: bool,
 }
 
 impl Features {
@@ -42,6 +44,7 @@ impl Features {
             literal_checks: version >= Version::new(1, 29),
             two_variables: version >= Version::new(1, 32),
             lists: version >= Version::new(1, 34),
+            bindings: false,
         }
     }
 }

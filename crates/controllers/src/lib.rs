@@ -2,11 +2,12 @@
 //!
 //! Two kinds of things are here. Admission, which takes part in requests: [`NamespaceLifecycle`] lets nothing into a
 //! namespace that is missing or being deleted, [`ServiceAllocation`] gives Services their addresses and node ports,
-//! [`ResourceQuota`] keeps to what namespaces may have. And tasks, which [`Controllers`] owns: one empties namespaces that are being deleted, one gives the others what their pods
-//! need, one fills the Secrets that hold tokens, one puts the objects in place that every cluster has ([`Bootstrap`]), one
-//! says in `default/kubernetes` where the servers are, one tells extension API servers whom to believe
-//! ([`ClusterAuthentication`]). Three more only one server has to run: [`QuotaController`] counts what is used,
-//! [`StorageProtection`] lets storage go that is not, [`PolicyStatus`] says which expressions do not fit.
+//! [`ResourceQuota`] keeps to what namespaces may have. And tasks, which [`Controllers`] owns: one empties namespaces that
+//! are being deleted, one gives the others what their pods need, one fills the Secrets that hold tokens, one puts the objects
+//! in place that every cluster has ([`Bootstrap`]), one says in `default/kubernetes` where the servers are, one tells
+//! extension API servers whom to believe ([`ClusterAuthentication`]), one lets storage go that is not in use
+//! ([`StorageProtection`]). Two more only one server has to run: [`QuotaController`] counts what is used, [`PolicyStatus`]
+//! says which expressions do not fit.
 //!
 //! What must hold at every moment is a condition of the transaction that could break it, never something that a task
 //! repairs afterwards. Tasks may run on any number of servers at once: whatever they do is decided on a state and

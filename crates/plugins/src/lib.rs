@@ -36,7 +36,7 @@ pub use nodes::TaintNodesByCondition;
 pub use objects::{NotServed, Objects};
 pub use owner_references::OwnerReferencesPermissionEnforcement;
 pub use pod_resize::PodResizeValidator;
-pub use pod_security::PodSecurity;
+pub use pod_security::{PodSecurity, PodSecurityConfig, PodSecurityConfigError};
 pub use priority::Priority;
 pub use protection::StorageObjectInUseProtection;
 pub use resize::PersistentVolumeClaimResize;

@@ -41,7 +41,7 @@ impl Routes {
 
     fn index(&self) -> Response {
         let mut paths: Vec<_> = self.health.paths().collect();
-        paths.extend(["/metrics", "/version"].map(str::to_owned));
+        paths.extend(["/metrics", "/metrics/slis", "/version"].map(str::to_owned));
         paths.extend((self.apis.paths)());
         paths.sort();
         paths.dedup();
@@ -64,6 +64,7 @@ impl Handler for Routes {
             // Upstream answers the index, metrics and health to any method.
             "/" | "/index.html" => self.index(),
             "/metrics" => self.metrics.scrape(),
+            "/metrics/slis" => self.health.slis(),
             "/version" | "/version/" if request.method() == Method::GET => indented_json(&self.version),
             "/version" | "/version/" => respond_status(&Status::method_not_allowed(), &Accept::of(&request)),
             _ => {
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(status, 200);
         let index: serde_json::Value = serde_json::from_str(&body).expect("JSON");
         let expected = serde_json::json!({"paths": [
-            "/api", "/apis", "/healthz", "/healthz/ping", "/livez", "/livez/ping", "/metrics", "/readyz",
+            "/api", "/apis", "/healthz", "/healthz/ping", "/livez", "/livez/ping", "/metrics", "/metrics/slis", "/readyz",
             "/readyz/ping", "/version"
         ]});
         assert_eq!(index, expected);

@@ -1,13 +1,13 @@
 //! Devices: what drivers have, what is wanted of it, and what was given.
 //!
-//! The rules are about the form that objects have since v1beta2. What CEL says about the expressions of selectors is
-//! somebody else's to find out.
+//! The rules are about the form that objects have since v1beta2.
 
 mod capacity;
 mod claim;
 mod slice;
 mod status;
 
+use concord_cel::devices;
 use concord_meta::names;
 
 use crate::{
@@ -148,7 +148,12 @@ fn selectors(list: Node<'_>) {
             true if cel.str("expression").len() > MAX_EXPRESSION => {
                 cel.get("expression").too_long(MAX_EXPRESSION)
             }
-            true => {}
+            true => {
+                let expression = cel.get("expression");
+                if let Err(why) = devices::compile(expression.text()) {
+                    expression.invalid(expression.text(), why);
+                }
+            }
         }
     });
 }

@@ -1,6 +1,6 @@
 //! Nothing that is secret is in any output: logs at their most talkative, errors, metrics, the audit log.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use bytes::Bytes;
 use concord_server::test_client::{Protocol, TestClient};
@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use crate::support::Program;
+use crate::support::{Program, key_material};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
@@ -83,20 +83,6 @@ async fn use_secrets(program: &Program) -> (Vec<String>, String) {
     (hidden.into_iter().chain([truncated.to_owned(), signature]).collect(), asker.errors + &metrics)
 }
 
-/// The lines of all private keys.
-fn key_material(pki: &Path) -> Vec<String> {
-    let mut lines = Vec::new();
-    for entry in fs::read_dir(pki).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|extension| extension == "key") {
-            let text = fs::read_to_string(path).expect("a key");
-            lines.extend(text.lines().filter(|line| line.len() > 40).map(str::to_owned));
-        }
-    }
-    assert!(lines.len() > 4, "there are keys");
-    lines
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_secret_is_told() {
     let place = tempdir().expect("a directory");
@@ -118,7 +104,9 @@ async fn nothing_secret_is_told() {
     let program = Program::start_with(&data, &arguments.each_ref().map(String::as_str)).await;
     program.ready(200).await;
     let (mut hidden, answered) = use_secrets(&program).await;
-    hidden.extend(key_material(&data.join("pki")));
+    let keys = key_material(&data.join("pki"));
+    assert!(keys.len() > 4, "there are keys");
+    hidden.extend(keys);
     // A bad file of secrets is not quoted either.
     fs::write(&tokens, format!("{WRONG},\"bob,2\n")).expect("written");
     program.signal("TERM");

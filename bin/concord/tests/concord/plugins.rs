@@ -1,6 +1,6 @@
 //! Admission plugins of built-in kinds, as users meet them. Texts and codes are what kube-apiserver answers.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use concord_server::test_client::{Protocol, TestClient};
 use futures_util::future::join_all;
@@ -63,6 +63,18 @@ impl World {
             .await;
     }
 }
+
+const CONFIGURATION: &str = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: PodSecurity
+  configuration:
+    apiVersion: pod-security.admission.config.k8s.io/v1
+    kind: PodSecurityConfiguration
+    defaults: {enforce: baseline}
+    exemptions: {namespaces: [free]}
+";
 
 fn pod(name: &str, cpu: &str) -> Value {
     let requests = if cpu.is_empty() { json!({}) } else { json!({"cpu": cpu}) };
@@ -127,7 +139,10 @@ async fn merge(admin: &mut TestClient, path: &str, patch: &Value) -> u16 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_keep_to_the_level_of_their_namespace() {
-    let mut world = World::start(&[]).await;
+    let place = tempdir().expect("a directory");
+    let file = place.path().join("admission.yaml");
+    fs::write(&file, CONFIGURATION).expect("written");
+    let mut world = World::start(&[&format!("--admission-control-config-file={}", file.display())]).await;
     let labels = json!({
         "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted",
     });
@@ -160,6 +175,21 @@ async fn pods_keep_to_the_level_of_their_namespace() {
         )
         .await;
     assert_eq!(status, 422, "{answer}");
+    // Where labels say nothing the configuration counts, and in what it exempts nothing does.
+    world.namespace("plain", &json!({})).await;
+    assert_eq!(
+        world.refused("/api/v1/namespaces/plain/pods", &bad).await,
+        "pods \"bad\" is forbidden: violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true)"
+    );
+    let free =
+        json!({"metadata": {"name": "free", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    let (status, _, warnings) = world.send(Method::POST, "/api/v1/namespaces", &free).await;
+    assert_eq!(status, 201);
+    let ignored = "299 - \"namespace \\\"free\\\" is exempt from Pod Security, and the policy (enforce=restricted:latest) \
+                   will be ignored\"";
+    assert_eq!(warnings, [ignored]);
+    world.until("/api/v1/namespaces/free/serviceaccounts/default", |status, _| status == 200).await;
+    world.made("/api/v1/namespaces/free/pods", &bad).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,6 +24,7 @@ pub(super) enum Macro {
     OptMap,
     OptFlatMap,
     SortBy,
+    Bind,
 }
 
 /// The macro of a call without receiver, if it is one.
@@ -32,7 +33,8 @@ pub(super) fn global(name: &str, args: usize) -> Option<Macro> {
 }
 
 /// The macro of a call with receiver, if it is one in this environment.
-pub(super) fn receiver(name: &str, args: usize, features: Features) -> Option<Macro> {
+pub(super) fn receiver(operand: &Expr, name: &str, args: usize, features: Features) -> Option<Macro> {
+    let is_cel = || matches!(&operand.kind, Kind::Ident(name) if &**name == "cel");
     let (kind, available) = match (name, args) {
         ("all", 2) => (Macro::All, true),
         ("exists", 2) => (Macro::Exists, true),
@@ -48,6 +50,7 @@ pub(super) fn receiver(name: &str, args: usize, features: Features) -> Option<Ma
         ("optMap", 2) => (Macro::OptMap, features.optional_types),
         ("optFlatMap", 2) => (Macro::OptFlatMap, features.optional_types),
         ("sortBy", 2) => (Macro::SortBy, features.lists),
+        ("bind", 3) => (Macro::Bind, features.bindings && is_cel()),
         _ => return None,
     };
     available.then_some(kind)
@@ -70,6 +73,7 @@ impl Parser<'_> {
         match kind {
             Macro::OptMap | Macro::OptFlatMap => self.opt_map(kind, at, target, exactly::<2>(args)),
             Macro::SortBy => self.sort_by(at, target, exactly::<2>(args)),
+            Macro::Bind => self.named(at, exactly::<3>(args)),
             Macro::Map | Macro::Filter => self.map_or_filter(kind, at, target, args),
             _ if args.len() == 2 => {
                 let [var, body] = exactly::<2>(args);
@@ -234,6 +238,15 @@ impl Parser<'_> {
             result: body,
         };
         self.node(at, Kind::Comprehension(Box::new(comprehension)))
+    }
+
+    /// `cel.bind(name, value, body)`
+    fn named(&mut self, at: u32, [name, value, body]: [Expr; 3]) -> Parse<Expr> {
+        let Kind::Ident(name) = &name.kind else {
+            let why = "cel.bind() variable names must be simple identifiers";
+            return Err(self.error(name.at, why.to_owned()));
+        };
+        Ok(self.bind(at, name, value, body))
     }
 
     fn method(&mut self, at: u32, target: Expr, function: &str, args: Vec<Expr>) -> Expr {

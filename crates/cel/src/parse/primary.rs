@@ -85,7 +85,7 @@ impl<'s> Parser<'s> {
             return Ok(self.node(dot, Kind::Select(Box::new(select))));
         };
         let args = self.arguments()?;
-        if let Some(kind) = macros::receiver(token.text, args.len(), self.features) {
+        if let Some(kind) = macros::receiver(&operand, token.text, args.len(), self.features) {
             return self.expand(kind, open, Some(operand), args);
         }
         let call = Call { target: Some(operand), function: Arc::from(token.text), args };

@@ -30,13 +30,17 @@ impl Charge<'_> {
         if !scope::matches(&quota, self.measure, self.object) {
             return Ok(None);
         }
-        let mut balance = match Balance::of(&quota) {
+        let about = self.attributes.resource.group_resource();
+        let is_counted = |balance: &Balance| {
+            let mut limited = balance.hard.keys().filter(|name| self.measure.counts(&about, name));
+            limited.all(|name| balance.used.contains_key(name))
+        };
+        let mut balance = match Balance::of(&quota).filter(is_counted) {
             Some(balance) => balance,
-            // Nobody has counted yet, or something else is limited now.
+            // Nobody has counted yet, or something else is limited now, or who counted is of a release without the kind.
             None => self.ledger.count(&quota, self.snapshot, self.now())?,
         };
         let name = metadata(&quota).name().to_owned();
-        let about = self.attributes.resource.group_resource();
         let limited =
             || balance.hard.keys().map(String::as_str).filter(|name| self.measure.counts(&about, name));
         if limited().next().is_none() {

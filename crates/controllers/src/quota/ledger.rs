@@ -79,6 +79,11 @@ impl Ledger {
                 names.into_iter().map(|name| (name.clone(), total.get(name).cloned().unwrap_or_else(zero))),
             );
         }
+        // What nobody here serves, another server of the fleet may have counted.
+        let before = amounts::amounts(at(quota, &["status", "used"]));
+        for (name, amount) in before.into_iter().filter(|(name, _)| hard.contains_key(name)) {
+            used.entry(name).or_insert(amount);
+        }
         Ok(Balance { hard, used })
     }
 

@@ -20,6 +20,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 pub(super) fn warnings(
     pods: &Objects,
     namespace: &str,
+    is_exempt: impl Fn(&Object) -> bool,
     check: impl Fn(Pod<'_>) -> Vec<Violation>,
     level: &str,
 ) -> Result<Vec<String>, Status> {
@@ -27,6 +28,9 @@ pub(super) fn warnings(
     let (mut first, mut others, mut controllers, mut all) = (Vec::new(), Vec::new(), HashSet::new(), 0);
     for pod in pods.each(namespace)? {
         let pod = pod?;
+        if pod.get("spec").and_then(Value::as_object).is_some_and(&is_exempt) {
+            continue;
+        }
         all += 1;
         let is_new = controller(&pod).is_none_or(|uid| controllers.insert(uid.to_owned()));
         let list = if is_new { &mut first } else { &mut others };

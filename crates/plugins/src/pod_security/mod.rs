@@ -2,6 +2,7 @@
 
 mod baseline;
 mod check;
+mod config;
 mod existing;
 mod host;
 mod policy;
@@ -12,6 +13,7 @@ use concord_meta::{GroupKind, Status};
 use concord_registry::{Admission, Attributes, Object, Operation, metadata};
 use serde_json::Value;
 
+pub use self::config::{PodSecurityConfig, PodSecurityConfigError};
 use self::{
     check::{Pod, Violation, details, violations},
     policy::{Level, LevelVersion, PREFIX, Policy},
@@ -43,6 +45,7 @@ pub struct PodSecurity {
     namespaces: Objects,
     pods: Objects,
     newest: u32,
+    config: PodSecurityConfig,
 }
 
 /// What a request is about, as far as this concerns pods.
@@ -53,15 +56,39 @@ enum Subject<'a> {
 }
 
 impl PodSecurity {
-    /// By the labels of these namespaces. `minor` is the release that is emulated: what it did not know yet is not checked.
-    pub fn new(namespaces: Objects, pods: Objects, minor: u32) -> Self {
-        Self { namespaces, pods, newest: minor.min(NEWEST) }
+    /// By the labels of these namespaces, and by what the configuration says where there are none. `minor` is the release
+    /// that is emulated: what it did not know yet is not checked.
+    pub fn new(namespaces: Objects, pods: Objects, minor: u32, config: PodSecurityConfig) -> Self {
+        Self { namespaces, pods, newest: minor.min(NEWEST), config }
+    }
+
+    /// Whether nothing is checked because of where something is or who asks.
+    fn is_exempt(&self, attributes: &Attributes<'_>) -> bool {
+        let by = if self.config.exempts_namespace(attributes.namespace) {
+            "namespace"
+        } else if self.config.exempts_user(&attributes.context.user.name) {
+            "user"
+        } else {
+            return false;
+        };
+        note(attributes, "exempt", by);
+        true
+    }
+
+    /// Whether nothing is checked because of what pods run in.
+    fn is_class_exempt(&self, attributes: &Attributes<'_>, pod: Pod<'_>) -> bool {
+        let exempt = self.config.exempts_class(pod.spec);
+        if exempt {
+            note(attributes, "exempt", "runtimeClass");
+        }
+        exempt
     }
 
     /// The policy for objects in a namespace. Few namespaces have one, which is seen without decoding them.
     async fn policy(&self, namespace: &str) -> Result<(Policy, Option<String>), Status> {
         let found = self.namespaces.mentioning(namespace, PREFIX.as_bytes()).await?;
-        let (policy, errors) = Policy::of(found.as_ref().and_then(|found| metadata(found).labels()));
+        let labels = found.as_ref().and_then(|found| metadata(found).labels());
+        let (policy, errors) = self.config.defaults.with(labels);
         let error = (!errors.is_empty()).then(|| concord_meta::field::aggregate(&errors));
         Ok((policy, error))
     }
@@ -71,24 +98,36 @@ impl PodSecurity {
     }
 
     fn namespace(&self, attributes: &Attributes<'_>, namespace: &Object) -> Result<(), Status> {
-        let (new, errors) = Policy::of(metadata(namespace).labels());
-        let before = attributes.old.map(|old| Policy::of(metadata(old).labels()));
+        let labels = metadata(namespace).labels();
+        let (policy, errors) = self.config.defaults.with(labels);
+        let before = attributes.old.map(|old| self.config.defaults.with(metadata(old).labels()));
         if !errors.is_empty() && before.as_ref().is_none_or(|(_, before)| *before != errors) {
             return Err(Status::invalid(&GroupKind::new("", "Namespace"), attributes.name, &errors));
         }
-        let Some((old, _)) = before else { return Ok(()) };
-        let (new, old) = (new.enforce, old.enforce);
-        let relaxed = new.version == old.version && new.level <= old.level;
-        if new.level == Level::Privileged || relaxed {
-            return Ok(());
+        let new = policy.enforce;
+        if let Some((Policy { enforce: old, .. }, _)) = before {
+            let relaxed = new.version == old.version && new.level <= old.level;
+            if new.level == Level::Privileged || relaxed {
+                return Ok(());
+            }
         }
-        existing::warnings(&self.pods, attributes.name, |pod| self.check(new, pod), &new.to_string())?
-            .iter()
-            .for_each(|warning| attributes.context.warn(warning));
+        let warnings = if self.config.exempts_namespace(attributes.name) {
+            self.config.ignored(attributes.name, &policy, labels).into_iter().collect()
+        } else if before.is_some() {
+            let exempt = |spec: &Object| self.config.exempts_class(spec);
+            let check = |pod: Pod<'_>| self.check(new, pod);
+            existing::warnings(&self.pods, attributes.name, exempt, check, &new.to_string())?
+        } else {
+            Vec::new()
+        };
+        warnings.iter().for_each(|warning| attributes.context.warn(warning));
         Ok(())
     }
 
     async fn pod(&self, attributes: &Attributes<'_>, pod: &Object) -> Result<(), Status> {
+        if self.is_exempt(attributes) {
+            return Ok(());
+        }
         let (policy, error) = self.policy(attributes.namespace).await?;
         if error.is_none() && policy.is_privileged() {
             note(attributes, "enforce-policy", "privileged:latest");
@@ -96,6 +135,9 @@ impl PodSecurity {
         }
         let is_same = attributes.old.is_some_and(|old| !existing::is_significant(pod, old));
         let Some(subject) = Pod::of(pod).filter(|_| !is_same) else { return Ok(()) };
+        if self.is_class_exempt(attributes, subject) {
+            return Ok(());
+        }
         if let Some(error) = error {
             note(attributes, "error", &format!("Failed to parse policy: {error}"));
         }
@@ -111,11 +153,22 @@ impl PodSecurity {
     }
 
     async fn workload(&self, attributes: &Attributes<'_>, template: &Object) -> Result<(), Status> {
+        if self.is_exempt(attributes) {
+            return Ok(());
+        }
         let (policy, error) = self.policy(attributes.namespace).await?;
+        let told = [policy.warn, policy.audit].iter().any(|mode| mode.level != Level::Privileged);
+        if error.is_none() && !told {
+            return Ok(());
+        }
+        let subject = Pod::of(template);
+        if subject.is_some_and(|subject| self.is_class_exempt(attributes, subject)) {
+            return Ok(());
+        }
         if let Some(error) = &error {
             note(attributes, "error", &format!("Failed to parse policy: {error}"));
         }
-        if let Some(subject) = Pod::of(template) {
+        if let Some(subject) = subject {
             self.audit(attributes, policy, subject);
             self.warn(attributes, policy, subject);
         }

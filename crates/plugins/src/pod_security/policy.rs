@@ -16,11 +16,36 @@ pub(super) enum Level {
     Restricted,
 }
 
+impl Level {
+    pub(super) const EXPECTED: &'static str = "must be one of privileged, baseline, restricted";
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "privileged" => Some(Self::Privileged),
+            "baseline" => Some(Self::Baseline),
+            "restricted" => Some(Self::Restricted),
+            _ => None,
+        }
+    }
+}
+
 /// As of which release a level is understood. The newest is greater than every number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Version {
     Minor(u32),
     Latest,
+}
+
+impl Version {
+    pub(super) const EXPECTED: &'static str = r#"must be "latest" or "v1.x""#;
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text == "latest" {
+            return Some(Self::Latest);
+        }
+        let minor = text.strip_prefix("v1.").filter(|digits| is_number(digits))?;
+        minor.parse().ok().map(Self::Minor)
+    }
 }
 
 /// A level as of a release.
@@ -53,17 +78,17 @@ impl fmt::Display for LevelVersion {
 }
 
 impl Policy {
-    /// Without any label everything is allowed.
-    const NONE: Self = {
+    /// Everything is allowed.
+    pub(super) const NONE: Self = {
         let privileged = LevelVersion { level: Level::Privileged, version: Version::Latest };
         Self { enforce: privileged, audit: privileged, warn: privileged }
     };
 
-    /// The policy of a namespace with these labels, and what is wrong with them. What cannot be understood counts as the
-    /// strictest when it is enforced, and as nothing when it is only told.
-    pub(super) fn of(labels: Option<&Object>) -> (Self, Vec<field::Error>) {
+    /// The policy of a namespace with these labels, and what is wrong with them. What they do not say stays as it is; what
+    /// cannot be understood counts as the strictest when it is enforced, and as nothing when it is only told.
+    pub(super) fn with(self, labels: Option<&Object>) -> (Self, Vec<field::Error>) {
         let mut reader = Reader { labels, errors: Vec::new() };
-        let mut policy = Self::NONE;
+        let mut policy = self;
         let enforce = reader.level("enforce");
         if let Some(level) = enforce {
             policy.enforce.level = level.unwrap_or(Level::Restricted);
@@ -88,8 +113,19 @@ impl Policy {
         (policy, reader.errors)
     }
 
+    fn modes(&self) -> [LevelVersion; 3] {
+        [self.enforce, self.audit, self.warn]
+    }
+
     pub(super) fn is_privileged(&self) -> bool {
-        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+        self.modes().iter().all(|mode| mode.level == Level::Privileged)
+    }
+
+    /// Whether both come to the same.
+    pub(super) fn is_equivalent(&self, other: &Self) -> bool {
+        let privileged = |mode: LevelVersion| mode.level == Level::Privileged;
+        let mut both = self.modes().into_iter().zip(other.modes());
+        both.all(|(one, other)| one == other || (privileged(one) && privileged(other)))
     }
 }
 
@@ -114,14 +150,9 @@ impl<'a> Reader<'a> {
     /// Nothing if the label is not there, and nothing in it if it cannot be understood.
     fn level(&mut self, name: &str) -> Option<Option<Level>> {
         let (label, value) = self.label(name)?;
-        let level = match value {
-            "privileged" => Some(Level::Privileged),
-            "baseline" => Some(Level::Baseline),
-            "restricted" => Some(Level::Restricted),
-            _ => None,
-        };
+        let level = Level::parse(value);
         if level.is_none() {
-            self.refuse(&label, value, "must be one of privileged, baseline, restricted");
+            self.refuse(&label, value, Level::EXPECTED);
         }
         Some(level)
     }
@@ -129,13 +160,11 @@ impl<'a> Reader<'a> {
     /// Whether there is such a label.
     fn version(&mut self, name: &str, mode: &mut LevelVersion) -> bool {
         let Some((label, value)) = self.label(name) else { return false };
-        let minor = value.strip_prefix("v1.").filter(|digits| is_number(digits));
-        mode.version = Version::Latest;
-        match minor.and_then(|digits| digits.parse().ok()) {
-            Some(minor) => mode.version = Version::Minor(minor),
-            None if value == "latest" => {}
-            None => self.refuse(&label, value, r#"must be "latest" or "v1.x""#),
+        let version = Version::parse(value);
+        if version.is_none() {
+            self.refuse(&label, value, Version::EXPECTED);
         }
+        mode.version = version.unwrap_or(Version::Latest);
         true
     }
 }

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::{check::reasons, policy::Version, *};
 
 fn labels(value: &Value) -> Policy {
-    Policy::of(value.as_object()).0
+    Policy::NONE.with(value.as_object()).0
 }
 
 /// What a pod with this spec, and these annotations, violates.
@@ -46,7 +46,7 @@ fn labels_that_make_no_sense_are_told() {
     let labels = json!({
         "pod-security.kubernetes.io/enforce": "strict", "pod-security.kubernetes.io/warn-version": "1.30",
     });
-    let errors = Policy::of(labels.as_object()).1;
+    let errors = Policy::NONE.with(labels.as_object()).1;
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -198,4 +198,60 @@ fn only_other_images_make_a_pod_another() {
     assert!(!existing::is_significant(&pod("a", &["x"]), &pod("a", &["x", "y"])));
     assert!(existing::is_significant(&pod("b", &[]), &pod("a", &[])));
     assert!(existing::is_significant(&pod("a", &["x"]), &pod("a", &[])));
+}
+
+fn configured(text: &str) -> Result<PodSecurityConfig, String> {
+    let head = "apiVersion: pod-security.admission.config.k8s.io/v1\nkind: PodSecurityConfiguration\n";
+    PodSecurityConfig::read(format!("{head}{text}").as_bytes()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_administrator_says_what_labels_do_not() {
+    let config = configured(
+        "defaults: {enforce: baseline, enforce-version: v1.29, audit: restricted}\n\
+         exemptions: {namespaces: [kube-system], usernames: [root], runtimeClasses: [vm]}\n",
+    );
+    let config = config.expect("a configuration");
+    let (policy, errors) = config.defaults.with(None);
+    assert!(errors.is_empty());
+    assert_eq!(
+        [policy.enforce, policy.audit, policy.warn].map(|mode| mode.to_string()),
+        ["baseline:v1.29", "restricted:latest", "privileged:latest"]
+    );
+    assert!(config.exempts_namespace("kube-system") && config.exempts_user("root"));
+    assert!(!config.exempts_namespace("root") && !config.exempts_user(""));
+    let spec = serde_json::json!({"runtimeClassName": "vm"});
+    assert!(config.exempts_class(spec.as_object().expect("an object")));
+    let labels = serde_json::json!({"pod-security.kubernetes.io/warn": "baseline"});
+    let labels = labels.as_object();
+    let (policy, _) = config.defaults.with(labels);
+    assert_eq!(
+        config.ignored("kube-system", &policy, labels).as_deref(),
+        Some(
+            "namespace \"kube-system\" is exempt from Pod Security, and the policy (warn=baseline:latest) will be ignored"
+        )
+    );
+    assert_eq!(config.ignored("kube-system", &config.defaults, None), None);
+}
+
+#[test]
+fn a_bad_configuration_is_refused() {
+    for (text, why) in [
+        ("default: {}", "unknown field \"default\""),
+        (
+            "defaults: {enforce: strict, warn-version: \"1.2\"}",
+            "[defaults.enforce: Invalid value: \"strict\": must be one of privileged, baseline, restricted, \
+             defaults.warn-version: Invalid value: \"1.2\": must be \"latest\" or \"v1.x\"]",
+        ),
+        (
+            "exemptions: {usernames: [a, a, \"\"], namespaces: [UP]}",
+            "exemptions.usernames[1]: Duplicate value: \"a\", exemptions.usernames[2]: Invalid value: \"\": username must not be \
+             empty]",
+        ),
+    ] {
+        let refused = configured(text).expect_err("refused");
+        assert!(refused.contains(why), "{refused}");
+    }
+    let other = PodSecurityConfig::read(b"kind: Pod\napiVersion: v1\n").expect_err("another kind");
+    assert_eq!(other.to_string(), "no kind \"Pod\" is registered for version \"v1\"");
 }

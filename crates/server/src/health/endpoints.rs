@@ -4,7 +4,10 @@ use futures_util::future::join_all;
 use http::StatusCode;
 
 use super::{HealthCheck, Unhealthy};
-use crate::http::{Response, text};
+use crate::{
+    http::{Response, text},
+    metrics::Slis,
+};
 
 /// A check that has not answered by then has failed: who asks, usually a load balancer or a kubelet, gives
 /// up after a few seconds, and a named failure tells more than none. Upstream's bound for its etcd checks.
@@ -13,6 +16,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// `/healthz`, `/livez` and `/readyz`, and each check at a path below them.
 pub(crate) struct HealthEndpoints {
     endpoints: [Endpoint; 3],
+    slis: Slis,
 }
 
 struct Endpoint {
@@ -38,7 +42,7 @@ impl HealthEndpoints {
             Endpoint { name: "livez", checks: live },
             Endpoint { name: "readyz", checks: ready },
         ];
-        Self { endpoints }
+        Self { endpoints, slis: Slis::new() }
     }
 
     /// Every path that is answered.
@@ -51,13 +55,18 @@ impl HealthEndpoints {
         })
     }
 
+    /// How the checks went that were asked for.
+    pub(crate) fn slis(&self) -> Response {
+        self.slis.scrape()
+    }
+
     /// The answer to a request for `path`, or `None` if it is not a health path.
     pub(crate) async fn answer(&self, path: &str, query: &str) -> Option<Response> {
         let path = path.strip_prefix('/')?;
         let (name, check) = path.split_once('/').map_or((path, None), |(name, check)| (name, Some(check)));
         let endpoint = self.endpoints.iter().find(|endpoint| endpoint.name == name)?;
         match check {
-            None => Some(endpoint.report(query).await),
+            None => Some(endpoint.report(query, &self.slis).await),
             Some(check) => {
                 let check = endpoint.checks.iter().find(|candidate| candidate.name() == check)?;
                 Some(single(name, &**check).await)
@@ -67,13 +76,16 @@ impl HealthEndpoints {
 }
 
 impl Endpoint {
-    async fn report(&self, query: &str) -> Response {
+    async fn report(&self, query: &str, slis: &Slis) -> Response {
         let query = HealthQuery::parse(query);
         let outcomes = join_all(self.checks.iter().map(|check| query.run(&**check))).await;
         let mut lines = String::new();
         let mut failed = false;
         for (check, outcome) in self.checks.iter().zip(outcomes) {
             failed |= matches!(outcome, Outcome::Failed(_));
+            if !matches!(outcome, Outcome::Excluded) {
+                slis.observe(check.name(), self.name, matches!(outcome, Outcome::Passed));
+            }
             self.write_line(&mut lines, check.name(), &outcome);
         }
         let unknown =
@@ -187,6 +199,24 @@ mod tests {
             "[+]ping ok\n[+]etcd ok\n[-]informer-sync failed: reason withheld\nreadyz check failed\n";
         check("/readyz", 500, failed).await;
         check("/readyz?verbose", 500, failed).await;
+    }
+
+    #[tokio::test]
+    async fn how_checks_went_can_be_read() {
+        let endpoints = endpoints();
+        for query in ["", "exclude=etcd"] {
+            endpoints.answer("/readyz", query).await.expect("a health path");
+        }
+        let (status, body) = read(endpoints.slis()).await;
+        assert_eq!(status, 200);
+        for line in [
+            "kubernetes_healthcheck{name=\"etcd\",type=\"readyz\"} 1\n",
+            "kubernetes_healthcheck{name=\"informer-sync\",type=\"readyz\"} 0\n",
+            "kubernetes_healthchecks_total{name=\"etcd\",status=\"success\",type=\"readyz\"} 1\n",
+            "kubernetes_healthchecks_total{name=\"informer-sync\",status=\"error\",type=\"readyz\"} 2\n",
+        ] {
+            assert!(body.contains(line), "{line} is not in {body}");
+        }
     }
 
     #[tokio::test]

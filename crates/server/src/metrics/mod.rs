@@ -14,6 +14,7 @@ mod migration;
 mod peers;
 mod process;
 mod requests;
+mod slis;
 mod storage;
 mod tokens;
 
@@ -45,6 +46,7 @@ pub use peers::PeerMetrics;
 use process::Process;
 pub(crate) use requests::RequestLabels;
 use requests::Requests;
+pub(crate) use slis::Slis;
 use storage::Storage;
 pub use storage::StorageLatency;
 use tokens::TokenMetrics;
@@ -319,12 +321,16 @@ impl Metrics {
         for (kind, in_flight) in [("readOnly", &self.read_only), ("mutating", &self.mutating)] {
             self.in_flight.with_label_values(&[kind]).set(in_flight.peak());
         }
-        match TextEncoder::new().encode_to_string(&self.registry.gather()) {
-            Ok(body) => with_body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", body.into()),
-            Err(error) => {
-                tracing::error!(%error, "The metrics could not be encoded.");
-                text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be encoded\n")
-            }
+        answer(&self.registry)
+    }
+}
+
+fn answer(registry: &Registry) -> Response {
+    match TextEncoder::new().encode_to_string(&registry.gather()) {
+        Ok(body) => with_body(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", body.into()),
+        Err(error) => {
+            tracing::error!(%error, "The metrics could not be encoded.");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be encoded\n")
         }
     }
 }

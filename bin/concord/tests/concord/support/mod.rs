@@ -1,5 +1,7 @@
 //! Starts the real program and talks to it.
 
+mod secrets;
+
 use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader},
@@ -17,6 +19,9 @@ use kube::{
 };
 use serde_json::Value;
 use tempfile::NamedTempFile;
+
+use self::secrets::Secrets;
+pub(crate) use self::secrets::key_material;
 
 /// Far longer than any step takes.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -43,6 +48,8 @@ struct Process {
     child: Child,
     stdout: NamedTempFile,
     stderr: NamedTempFile,
+    /// What must not be in its output.
+    secrets: Option<Secrets>,
 }
 
 impl Process {
@@ -57,13 +64,18 @@ impl Process {
         command.args(arguments).stdin(Stdio::null()).stdout(output(&stdout)).stderr(output(&stderr));
         change(&mut command);
         let child = command.spawn().expect("the program starts");
-        Self { child, stdout, stderr }
+        Self { child, stdout, stderr, secrets: Secrets::of(arguments) }
     }
 
     fn try_end(&mut self) -> Option<Ended> {
         let status = self.child.try_wait().expect("a child can be waited for")?;
+        let (stdout, stderr) = self.output();
+        Some(Ended { status, stdout, stderr })
+    }
+
+    fn output(&self) -> (String, String) {
         let text = |file: &NamedTempFile| fs::read_to_string(file.path()).expect("text");
-        Some(Ended { status, stdout: text(&self.stdout), stderr: text(&self.stderr) })
+        (text(&self.stdout), text(&self.stderr))
     }
 
     async fn end(&mut self) -> Ended {
@@ -83,6 +95,11 @@ impl Drop for Process {
         // It may have ended already.
         self.child.kill().ok();
         self.child.wait().ok();
+        // One panic is enough.
+        if let Some(secrets) = self.secrets.as_ref().filter(|_| !std::thread::panicking()) {
+            let (stdout, stderr) = self.output();
+            secrets.assert_kept(&stdout, &stderr);
+        }
     }
 }
 
