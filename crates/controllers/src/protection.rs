@@ -67,17 +67,19 @@ impl StorageProtection {
         cancel.run_until_cancelled(queue::run(self.as_ref(), &self.registry, &scopes)).await;
     }
 
-    /// All that is being deleted, of one kind or of all.
-    fn leaving(&self, snapshot: &Snapshot, only: Option<usize>, items: &mut BTreeSet<Work>) {
-        for (which, resource) in self.protected.iter().enumerate() {
-            let Some(storage) = resource.storage().filter(|_| only.is_none_or(|only| only == which)) else {
-                continue;
-            };
-            let entries = snapshot.scan(&KeyRange::prefix(storage.prefix.clone()));
-            let leaving = entries.filter(|entry| terminating(storage, entry).is_some());
-            let names = leaving.filter_map(|entry| storage.object_name(&entry.key));
-            items.extend(names.map(|at| (which, at.namespace.to_owned(), at.name.to_owned())));
-        }
+    /// All of one kind that is being deleted, in one namespace or in all.
+    fn leaving(
+        &self,
+        snapshot: &Snapshot,
+        which: usize,
+        namespace: Option<&str>,
+        items: &mut BTreeSet<Work>,
+    ) {
+        let Some(storage) = self.protected.get(which).and_then(|resource| resource.storage()) else { return };
+        let entries = snapshot.scan(&KeyRange::prefix(storage.key_prefix(namespace)));
+        let leaving = entries.filter(|entry| terminating(storage, entry).is_some());
+        let names = leaving.filter_map(|entry| storage.object_name(&entry.key));
+        items.extend(names.map(|at| (which, at.namespace.to_owned(), at.name.to_owned())));
     }
 
     /// Whether something uses the object, in this state.
@@ -110,7 +112,7 @@ impl Sync for StorageProtection {
     type Item = Work;
 
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<Work>) {
-        self.leaving(snapshot, None, items);
+        (0..self.protected.len()).for_each(|which| self.leaving(snapshot, which, None, items));
     }
 
     fn changed(&self, scope: usize, event: &Event, items: &mut BTreeSet<Work>) {
@@ -122,16 +124,20 @@ impl Sync for StorageProtection {
         {
             items.insert((scope, at.namespace.to_owned(), at.name.to_owned()));
         }
-        // Whatever used something may do so no longer.
+        // Whatever used something may do so no longer. A pod uses claims of its own namespace, of which there are few.
+        let pod = || self.pods.storage().and_then(|storage| storage.object_name(event.key()));
         let freed = match scope {
-            CLAIMS | VOLUMES => Some(CLASSES),
-            CLASSES => None,
-            _ => gone.then_some(CLAIMS),
+            // Where no classes are served, pods have their place among the scopes.
+            pods if pods == self.protected.len() => {
+                pod().filter(|_| gone).map(|pod| (CLAIMS, Some(pod.namespace)))
+            }
+            CLAIMS | VOLUMES => Some((CLASSES, None)),
+            _ => None,
         };
-        if let Some(freed) = freed
+        if let Some((which, namespace)) = freed
             && let Ok(snapshot) = self.registry.replica().newest()
         {
-            self.leaving(&snapshot, Some(freed), items);
+            self.leaving(&snapshot, which, namespace, items);
         }
     }
 

@@ -194,7 +194,13 @@ async fn pods_keep_to_the_level_of_their_namespace() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claims_in_use_stay_until_they_are_not() {
-    let mut world = World::start(&[]).await;
+    // The older one serves no VolumeAttributesClasses, which are protected as well.
+    for release in ["--emulated-version=1.36", "--emulated-version=1.33"] {
+        claim_in_use_stays_until_it_is_not(World::start(&[release]).await).await;
+    }
+}
+
+async fn claim_in_use_stays_until_it_is_not(mut world: World) {
     world.namespace("c", &json!({})).await;
     let claims = "/api/v1/namespaces/c/persistentvolumeclaims";
     let claim = json!({"metadata": {"name": "data"}, "spec": {

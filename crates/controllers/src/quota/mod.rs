@@ -1,8 +1,9 @@
 //! How much of everything a namespace may have.
 //!
 //! What an object uses is added to its quotas in the transaction that writes the object, so that a quota is never
-//! exceeded, whoever writes at the same moment; [`barrier`] is about who writes while a quota is new. Upstream charges first and writes then, and charges for what could not be
-//! written until somebody counts again. What is given back, when objects go or end, the controller counts.
+//! exceeded, whoever writes at the same moment; [`barrier`] is about who writes while a quota is new. Upstream charges first
+//! and writes then, and charges for what could not be written until somebody counts again. What is given back, when objects
+//! go or end, the controller counts.
 
 mod barrier;
 mod charge;
@@ -135,13 +136,12 @@ impl Admission for ResourceQuota {
         }
         let Some((object, measure)) = object.zip(Self::measure(attributes, object)) else { return Ok(guard) };
         self.barrier.pass(attributes, snapshot, &mut guard);
-        let resources: Weak<dyn Resources> = match self.resources.get() {
-            Some(resources) => resources.clone(),
-            None => return Ok(guard),
-        };
-        let ledger = Ledger { quotas: self.quotas.clone(), resources };
-        let charge = Charge { attributes, measure, object, ledger: &ledger, snapshot };
         for entry in snapshot.scan(&self.range(attributes.namespace)) {
+            // A quota that cannot be counted lets nothing in.
+            let resources = self.resources.get().cloned();
+            let resources = resources.ok_or_else(|| Status::internal_error("the server is starting"))?;
+            let ledger = Ledger { quotas: self.quotas.clone(), resources };
+            let charge = Charge { attributes, measure, object, ledger: &ledger, snapshot };
             let item = Item::from(entry);
             let Some(charged) = charge.apply(self.quotas.object(&item)?)? else { continue };
             let context = Context::of_the_server(attributes.context.now);
