@@ -50,6 +50,7 @@ impl Sending {
     pub(crate) async fn bound(task: impl Future<Output = ()>) -> bool {
         let sending = Self::default();
         tokio::select! {
+            biased;
             () = SENDING.scope(sending.clone(), task) => true,
             () = sending.late() => false,
         }

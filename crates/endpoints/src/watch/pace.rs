@@ -2,16 +2,14 @@
 //!
 //! To send something takes about as much for one event as for twenty. Where few watch, each event is sent at once. Where
 //! many do, telling each of them everything on its own takes longer than the next event, and then all of them wait for the
-//! processor: so a watch that said something a moment ago waits for as long as it takes to tell everybody once, and
-//! says together what has happened until then. The first event after a pause is never held back.
+//! processor: so a watch that said something rests for as long as it takes to tell everybody once, and then says
+//! together what has happened. While it rests it does not listen: to wake it for each event would cost as much as it saves.
+//! The first event after a pause is never held back.
 
 use std::time::Duration;
 
 use concord_registry::Audience;
-use tokio::{
-    task::yield_now,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 /// What it takes to send something to one watcher, on the way to it included.
 const EACH: Duration = Duration::from_micros(20);
@@ -32,12 +30,10 @@ impl Pace {
         Self { audience, last: None }
     }
 
-    /// Lets a moment pass in which more may happen, if it is too early to say something again.
-    pub(super) async fn wait(&self) {
-        match self.last.zip(pause(self.audience.size())) {
-            Some((last, pause)) if last.elapsed() < pause => sleep_until(last + pause).await,
-            // Who lets the others go first says more at once, too.
-            _ => yield_now().await,
+    /// Lets the time pass in which it is too early to say something again. Cancel safe.
+    pub(super) async fn rest(&self) {
+        if let Some((last, pause)) = self.last.zip(pause(self.audience.size())) {
+            sleep_until(last + pause).await;
         }
     }
 
@@ -66,25 +62,25 @@ mod tests {
         }
     }
 
-    async fn waited(pace: &Pace) -> Duration {
+    async fn rested(pace: &Pace) -> Duration {
         let begin = Instant::now();
-        pace.wait().await;
+        pace.rest().await;
         begin.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_who_said_everything_a_moment_ago_waits() {
+    async fn only_who_said_everything_a_moment_ago_rests() {
         let audience = Audience::default();
         let others = vec![audience.clone(); 500];
         let mut pace = Pace::new(audience.clone());
-        assert_eq!(waited(&pace).await, Duration::ZERO, "nothing was said yet");
+        assert_eq!(rested(&pace).await, Duration::ZERO, "nothing was said yet");
         pace.said(true);
-        assert!(waited(&pace).await >= Duration::from_millis(10));
-        assert_eq!(waited(&pace).await, Duration::ZERO, "that was a moment ago");
+        assert!(rested(&pace).await >= Duration::from_millis(10));
+        assert_eq!(rested(&pace).await, Duration::ZERO, "that was a moment ago");
         pace.said(false);
-        assert_eq!(waited(&pace).await, Duration::ZERO, "there is more to say");
+        assert_eq!(rested(&pace).await, Duration::ZERO, "there is more to say");
         pace.said(true);
         drop(others);
-        assert_eq!(waited(&pace).await, Duration::ZERO, "nobody else is there");
+        assert_eq!(rested(&pace).await, Duration::ZERO, "nobody else is there");
     }
 }
