@@ -30,7 +30,7 @@ use crate::{
     ConnectionHandle, ConnectionLimits, Metrics, ShutdownToken,
     audit::PeerAddress,
     authentication::PeerCertificates,
-    cork::cork,
+    cork::{Gate, KEPT_BY_TLS, Turn, cork, gate},
     http::{Handler, Request, Response},
     sending::Sending,
     tls::Tls,
@@ -97,7 +97,7 @@ impl Protocol {
 
     /// What the client agreed to in the handshake. Guessing from the first bytes instead would leave a
     /// client that sends none waiting outside every timeout.
-    fn negotiated(&self, stream: &TlsStream<TcpStream>) -> &auto::Builder<Streams> {
+    fn negotiated(&self, stream: &TlsStream<Gate<TcpStream>>) -> &auto::Builder<Streams> {
         match stream.get_ref().1.alpn_protocol() {
             Some(b"h2") => &self.http2,
             _ => &self.http1,
@@ -122,6 +122,7 @@ async fn answer(handler: &dyn Handler, request: Request) -> Response {
 impl Connections {
     /// Serves one connection to its end.
     pub(crate) async fn serve(&self, stream: TcpStream) {
+        let (stream, turn) = gate(stream);
         let handshake = timeout(self.handshake, self.tls.acceptor().accept(stream));
         let handshake = tokio::select! {
             () = self.draining.begun() => return,
@@ -130,7 +131,7 @@ impl Connections {
         // What a client does wrong is its own affair, and anyone can do it: not above debug.
         match handshake {
             Ok(Ok(stream)) => {
-                if !Sending::bound(self.serve_requests(stream)).await {
+                if !Sending::bound(self.serve_requests(stream, turn)).await {
                     tracing::debug!("A client did not read its answer, its connection was cut.");
                 }
             }
@@ -145,10 +146,11 @@ impl Connections {
         }
     }
 
-    async fn serve_requests(&self, stream: TlsStream<TcpStream>) {
+    async fn serve_requests(&self, mut stream: TlsStream<Gate<TcpStream>>, turn: Turn) {
+        stream.get_mut().1.set_buffer_limit(Some(KEPT_BY_TLS));
         let handle = ConnectionHandle::new(&self.draining);
         let certificates = stream.get_ref().1.peer_certificates().map(PeerCertificates::new);
-        let peer = stream.get_ref().0.peer_addr().ok().map(|address| PeerAddress(address.ip()));
+        let peer = stream.get_ref().0.stream.peer_addr().ok().map(|address| PeerAddress(address.ip()));
         let arrived = Notify::new();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             arrived.notify_one();
@@ -164,7 +166,7 @@ impl Connections {
             async move { Ok::<_, Infallible>(answer(&*handler, request).await) }
         });
         let protocol = self.protocol.negotiated(&stream);
-        let (stream, cork) = cork(stream);
+        let (stream, cork) = cork(stream, turn);
         let mut connection = pin!(protocol.serve_connection_with_upgrades(TokioIo::new(stream), service));
         let mut too_late = pin!(sleep(self.first_request));
         let (mut silent, mut closing) = (true, false);

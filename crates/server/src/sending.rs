@@ -4,6 +4,9 @@
 //! answer in memory for as long as it likes: nobody asks a body for more while there is no room to send what
 //! it gave before, so the body cannot end it. What can is the task that sends it: the connection over
 //! HTTP/1.1, the stream over HTTP/2. Both run in [`Sending::bound`].
+//!
+//! An answer that lasts, a watch for one, may be silent for as long as it likes; but what it says has to be read in
+//! time as well.
 
 use std::{
     future::Future,
@@ -25,10 +28,11 @@ use tokio::{
 use crate::http::{Body, BoxError, Response};
 
 /// Answers up to this size are left alone: they fit into the buffers that a connection has anyway.
-const SMALL: u64 = STEP as u64;
+const SMALL: u64 = 64 * 1024;
 /// How much of an answer is given to the connection at a time. It takes what it is given, however much that
 /// is; given in steps, all but the last few of them wait in the body, which so ends when the client has read.
-const STEP: usize = 64 * 1024;
+/// A step and the header of its HTTP/2 frame just fill one TLS record.
+const STEP: usize = 16 * 1024 - 9;
 
 tokio::task_local! {
     /// Until when the task has to send its answer.
@@ -41,8 +45,15 @@ pub(crate) struct Sending(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    until: Mutex<Option<Instant>>,
+    bound: Mutex<Bound>,
     changed: Notify,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Bound {
+    until: Option<Instant>,
+    /// How often to look at it, where it changes too often to tell each time.
+    every: Option<Duration>,
 }
 
 impl Sending {
@@ -62,30 +73,80 @@ impl Sending {
             return response;
         }
         let Ok(sending) = SENDING.try_with(Clone::clone) else { return response };
-        sending.set(Some(Instant::now() + time));
+        sending.set(Bound { until: Some(Instant::now() + time), every: None });
         response.map(|body| Bounded { body, pending: Bytes::new(), sending }.boxed_unsync())
     }
 
-    fn set(&self, until: Option<Instant>) {
-        *self.0.until.lock() = until;
+    /// Gives the client `time`, and at most as long again, to receive each thing that this answer says.
+    pub(crate) fn begin_lasting(response: Response, time: Duration) -> Response {
+        let Ok(sending) = SENDING.try_with(Clone::clone) else { return response };
+        if response.body().is_end_stream() {
+            return response;
+        }
+        sending.set(Bound { until: None, every: Some(time) });
+        response.map(|body| Lasting { body, time, sending }.boxed_unsync())
+    }
+
+    fn set(&self, bound: Bound) {
+        *self.0.bound.lock() = bound;
         self.0.changed.notify_one();
     }
 
     async fn late(&self) {
         loop {
-            let until = *self.0.until.lock();
-            match until {
+            let bound = *self.0.bound.lock();
+            match bound.every.map(|every| Instant::now() + every).or(bound.until) {
                 None => self.0.changed.notified().await,
-                Some(until) => tokio::select! {
+                Some(next) => tokio::select! {
                     () = self.0.changed.notified() => {}
-                    () = sleep_until(until) => return,
+                    () = sleep_until(next) => if self.is_late() { return },
                 },
             }
         }
     }
+
+    fn is_late(&self) -> bool {
+        self.0.bound.lock().until.is_some_and(|until| until <= Instant::now())
+    }
 }
 
-/// A body whose end ends the bound.
+/// A body without an end: what it gave must have been sent before it is asked for more.
+struct Lasting {
+    body: Body,
+    time: Duration,
+    sending: Sending,
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        self.sending.set(Bound::default());
+    }
+}
+
+impl hyper::body::Body for Lasting {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        // Nobody is told: whoever bounds the task looks now and then.
+        self.sending.0.bound.lock().until = polled.is_ready().then(|| Instant::now() + self.time);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body whose end ends the bound, given in steps.
 struct Bounded {
     body: Body,
     /// What came from `body` and was not given on yet.
@@ -95,7 +156,7 @@ struct Bounded {
 
 impl Drop for Bounded {
     fn drop(&mut self) {
-        self.sending.set(None);
+        self.sending.set(Bound::default());
     }
 }
 
@@ -163,7 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_given_in_steps_and_whole() {
-        let content: Vec<u8> = (0..3 * STEP + 7).map(|n| (n % 251) as u8).collect();
+        let content: Vec<u8> = (0..5 * STEP + 7).map(|n| (n % 251) as u8).collect();
         let length = content.len() as u64;
         let bounded = async {
             let mut body = Sending::begin(Response::new(full(content.clone())), TIME).into_body();
@@ -177,5 +238,26 @@ mod tests {
             assert!(received == content);
         };
         assert!(Sending::bound(bounded).await);
+    }
+
+    /// Whether a watch gets to its end that says something and is asked for more only after `held`.
+    async fn lasts(held: Duration) -> bool {
+        Sending::bound(async {
+            let words = futures_util::stream::iter([Ok(Frame::data(Bytes::from_static(b"word")))]);
+            let words = futures_util::StreamExt::chain(words, futures_util::stream::pending());
+            let answer = Response::new(http_body_util::StreamBody::new(words).boxed_unsync());
+            let mut body = Sending::begin_lasting(answer, TIME).into_body();
+            body.frame().await.expect("a word").expect("a word");
+            sleep(held).await;
+            // Then it is silent for a long time.
+            tokio::time::timeout(10 * TIME, body.frame()).await.expect_err("nothing more is said");
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_lasts_may_be_silent_but_must_be_read() {
+        assert!(lasts(TIME - Duration::from_secs(1)).await);
+        assert!(!lasts(2 * TIME + Duration::from_secs(1)).await);
     }
 }

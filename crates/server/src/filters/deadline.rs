@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// Says until when a request must be answered: the client may ask for less time than there is, not for
-/// more. It then has as long again to receive the answer. Requests that last have no deadline.
+/// more. It then has as long again to receive the answer. Requests that last have no deadline, but what they are
+/// told has to be read.
 pub(crate) struct RequestDeadline<H> {
     pub(crate) inner: H,
     pub(crate) most: Duration,
@@ -36,7 +37,7 @@ fn asked(query: &str) -> Result<Option<Duration>, String> {
 impl<H: Filter> Filter for RequestDeadline<H> {
     async fn call(&self, mut request: Request) -> Response {
         if request.info().is_long_running() {
-            return self.inner.call(request).await;
+            return Sending::begin_lasting(self.inner.call(request).await, self.most);
         }
         match asked(request.uri().query().unwrap_or_default()) {
             Ok(asked) => {
