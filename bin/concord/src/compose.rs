@@ -39,6 +39,7 @@ use crate::{
     peers::{self, Peering},
     plugins::{Judging, Plugins},
     reload::Reloader,
+    serve::metrics::StoreLatency,
     service_accounts::{ServiceAccountOptions, ServiceAccounts},
     webhooks,
 };
@@ -155,7 +156,8 @@ impl Parts {
         let in_force = asked.prefixes().into_iter().chain(routed).collect();
         let store = access.store(store, &replica, in_force);
         let admission = Arc::new(MeasuredAdmission::new(admission, metrics.clone()));
-        let registry = Registry::new(store, replica, vec![admission]);
+        let registry = Registry::new(store, replica, vec![admission])
+            .with_observer(Arc::new(StoreLatency(metrics.clone())));
         let registry = Arc::new(match &fleet {
             Some(fleet) => registry.with_gate(fleet.gate()),
             None => registry,

@@ -1,6 +1,9 @@
 //! The one place that names storage engines.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, ensure};
 use concord_store::Store;
@@ -12,7 +15,8 @@ use crate::cli::EtcdOptions;
 
 /// The store a server runs on.
 pub(crate) enum Engine {
-    Embedded(Arc<EmbeddedStore>),
+    /// And the file it is in.
+    Embedded(Arc<EmbeddedStore>, PathBuf),
     Etcd(Arc<EtcdStore>),
 }
 
@@ -20,10 +24,10 @@ impl Engine {
     /// The etcd that the options name, or else the embedded store in `file`.
     pub(crate) async fn open(options: &EtcdOptions, file: &Path) -> anyhow::Result<Self> {
         if options.etcd_servers.is_empty() {
-            let file = Options::new(file);
+            let (path, file) = (file.to_owned(), Options::new(file));
             // Opening reads the whole file.
             let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&file)).await?;
-            return Ok(Self::Embedded(Arc::new(opened?)));
+            return Ok(Self::Embedded(Arc::new(opened?), path));
         }
         let store = EtcdStore::open(etcd_config(options)?).await;
         let store = store.context("the etcd flags cannot be used")?;
@@ -33,7 +37,7 @@ impl Engine {
     /// The store itself.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         match self {
-            Self::Embedded(store) => store.clone(),
+            Self::Embedded(store, _) => store.clone(),
             Self::Etcd(store) => store.clone(),
         }
     }
@@ -41,7 +45,7 @@ impl Engine {
     /// How it is read: with a kube-apiserver's objects in the form that they have here, where there may be any.
     pub(crate) fn legible(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         match self {
-            Self::Embedded(_) => store,
+            Self::Embedded(..) => store,
             Self::Etcd(_) => Arc::new(TranslatedStore::new(store, concord_apis::as_json)),
         }
     }
@@ -49,8 +53,16 @@ impl Engine {
     /// What it is, for people.
     pub(crate) fn describe(&self) -> &'static str {
         match self {
-            Self::Embedded(_) => "embedded store",
+            Self::Embedded(..) => "embedded store",
             Self::Etcd(_) => "etcd",
+        }
+    }
+
+    /// The file that everything is in, if it is one of this machine.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Embedded(_, file) => Some(file),
+            Self::Etcd(_) => None,
         }
     }
 
@@ -62,7 +74,7 @@ impl Engine {
     /// Ends it in order.
     pub(crate) async fn close(&self) {
         match self {
-            Self::Embedded(store) => store.close().await,
+            Self::Embedded(store, _) => store.close().await,
             Self::Etcd(store) => store.shutdown().await,
         }
     }

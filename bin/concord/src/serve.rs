@@ -4,6 +4,7 @@ mod assembly;
 mod following;
 mod greeting;
 mod health;
+pub(crate) mod metrics;
 mod pki;
 mod running;
 mod signals;

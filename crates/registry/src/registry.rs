@@ -4,7 +4,7 @@ use concord_meta::{Status, options::ReadAt};
 use concord_replica::Replica;
 use concord_store::Store;
 
-use crate::{Admission, Gate, Item, ObjectName, Storage};
+use crate::{Admission, Gate, Item, ObjectName, Observer, Storage};
 
 /// Carries out the verbs on the log.
 pub struct Registry {
@@ -12,18 +12,25 @@ pub struct Registry {
     pub(crate) replica: Arc<Replica>,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
     pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 impl Registry {
     /// A registry that writes to the store and reads from its replica. Admission is asked in the order given.
     pub fn new(store: Arc<dyn Store>, replica: Arc<Replica>, admission: Vec<Arc<dyn Admission>>) -> Self {
-        Self { store, replica, admission, gate: None }
+        Self { store, replica, admission, gate: None, observer: None }
     }
 
     /// The same, but every write has to pass this gate.
     #[must_use]
     pub fn with_gate(self, gate: Arc<dyn Gate>) -> Self {
         Self { gate: Some(gate), ..self }
+    }
+
+    /// The same, but somebody hears how long the store takes.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// The replica the registry reads from.

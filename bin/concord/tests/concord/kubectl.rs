@@ -323,7 +323,13 @@ async fn many_objects_applied_twice_change_nothing_the_second_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kinds_are_explained_and_conditions_awaited() {
-    let Some(kubectl) = Kubectl::start(Engine::Embedded).await else { return };
+    for engine in BOTH {
+        explained_and_awaited_on(engine).await;
+    }
+}
+
+async fn explained_and_awaited_on(engine: Engine) {
+    let Some(kubectl) = Kubectl::start(engine).await else { return };
     assert_has(
         &kubectl.ok(&["explain", "deployment.spec.replicas"]),
         &["GROUP:      apps", "VERSION:    v1", "<integer>"],
@@ -355,7 +361,13 @@ fn count(text: &str, word: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_shows_what_changes() {
-    let Some(kubectl) = Kubectl::start(Engine::Embedded).await else { return };
+    for engine in BOTH {
+        watched_on(engine).await;
+    }
+}
+
+async fn watched_on(engine: Engine) {
+    let Some(kubectl) = Kubectl::start(engine).await else { return };
     let output = kubectl.path("watch.out");
     let mut watch = spawn_watch(&kubectl, &output);
     let seen = |line: &str| fs::read_to_string(&output).is_ok_and(|text| text.contains(line));

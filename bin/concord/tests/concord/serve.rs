@@ -147,3 +147,24 @@ async fn without_a_home_the_data_directory_is_asked_for() {
     let output = command.arg("serve").env_clear().output().expect("it runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("--data-dir"));
 }
+
+#[tokio::test]
+async fn metrics_tell_what_is_stored_and_which_features_there_are() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start(data.path()).await;
+    server.ready(200).await;
+    let mut admin = server.admin(Protocol::Http2).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let created = admin.exchange(http::Method::POST, maps, &[], r#"{"metadata":{"name":"counted"}}"#.into());
+    assert_eq!(created.await.expect("an answer").status, 201);
+    let metrics = admin.get("/metrics").await.expect("metrics").body;
+    for line in [
+        "apiserver_storage_objects{resource=\"configmaps\"} ",
+        "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"} 0\n",
+        "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} ",
+        "etcd_request_duration_seconds_count{group=\"\",operation=\"create\",resource=\"configmaps\"} ",
+        "kubernetes_feature_enabled{name=\"StorageVersionAPI\",stage=\"ALPHA\"} 1\n",
+    ] {
+        assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
+    }
+}

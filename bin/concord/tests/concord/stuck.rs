@@ -5,6 +5,7 @@ use std::{fs, time::Duration};
 use bytes::Bytes;
 use concord_server::test_client::{Protocol, TestClient};
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::json;
 use tempfile::tempdir;
 
@@ -92,4 +93,49 @@ async fn watches_that_nobody_reads_cost_little_and_end() {
     let answer = admin.get(&format!("{MAPS}/busy")).await.expect("others are served");
     assert_eq!(answer.status, 200);
     drop(stuck);
+}
+
+/// The connections that a server has open.
+fn connections(program: &Program) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", program.pid())).expect("its files");
+    let targets = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_that_nobody_reads_are_let_go() {
+    let data = tempdir().expect("a directory");
+    let program = Program::start_with(data.path(), &["--request-timeout=2s"]).await;
+    program.ready(200).await;
+    let mut admin = program.admin(Protocol::Http2).await;
+    create(&mut admin, "busy", 16).await;
+    let before = connections(&program);
+    let (mut stuck, busy) = (Vec::new(), format!("{MAPS}/busy"));
+    for _ in 0..8 {
+        stuck.push(ask(&program, Protocol::Http1, &format!("{MAPS}?watch=1")).await);
+    }
+    let mut reader = program.admin(Protocol::Http1).await;
+    let silent = "/api/v1/namespaces/kube-public/secrets?watch=1";
+    let silent = reader.send(Method::GET, silent, &[], Bytes::new()).await.expect("an answer begins");
+    let mut silent = silent.into_body();
+    // More than the buffers of a connection hold, until the last of them is gone.
+    let gone = async {
+        for number in 0_usize.. {
+            let data = format!("{number}{}", "x".repeat(500 * 1024));
+            let body = json!({"metadata": {"name": "busy"}, "data": {"a": data}});
+            let put = admin.exchange(Method::PUT, &busy, &[], body.to_string().into());
+            assert_eq!(put.await.expect("an answer").status, 200);
+            if connections(&program) <= before + 1 {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, gone).await.expect("those who do not read are let go");
+    drop(stuck);
+    let created = json!({"metadata": {"name": "late"}, "data": {}}).to_string();
+    let create = admin.exchange(Method::POST, "/api/v1/namespaces/kube-public/secrets", &[], created.into());
+    assert_eq!(create.await.expect("an answer").status, 201);
+    let told = tokio::time::timeout(SOON, silent.frame()).await.expect("it is told");
+    let told = told.expect("who reads stays, however long nothing was said").expect("it is there");
+    assert!(String::from_utf8_lossy(told.data_ref().expect("an event")).contains("\"late\""));
 }

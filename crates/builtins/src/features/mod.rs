@@ -115,6 +115,20 @@ impl FeatureGates {
         self.on.iter().map(|(name, on)| (*name, *on))
     }
 
+    /// The gates that a release has: their names, how far they are in upstream's word, which is empty for a stable one, and
+    /// what they are set to.
+    pub fn stages(&self, release: Release) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        gates().filter_map(move |gate| {
+            let stage = match gate.in_release(release)?.stage {
+                Stage::Alpha => "ALPHA",
+                Stage::Beta => "BETA",
+                Stage::Stable => "",
+                Stage::Deprecated => "DEPRECATED",
+            };
+            Some((gate.name, stage, self.enabled(gate.name)))
+        })
+    }
+
     /// What is wrong with a gate that is on, while others are not that it builds on.
     fn lacking(&self, gate: &Gate) -> Option<String> {
         if !self.enabled(gate.name) {

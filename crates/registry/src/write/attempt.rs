@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use concord_meta::{Status, options::ReadAt};
 use concord_replica::{Entry, Snapshot};
-use concord_store::{Compare, Error, Revision, Txn};
+use concord_store::{Committed, Compare, Error, Revision, Txn};
 
 use crate::{Attributes, Guard, Object, Registry, Storage, failure, list::WAIT_FOR_STORE};
 
@@ -76,6 +76,11 @@ impl<'a> Attempts<'a> {
             Some(entry) => Compare::mod_revision(key.clone(), entry.mod_revision),
             None => Compare::absent(key.clone()),
         };
+        let operation = match (entry, &decision) {
+            (_, Decision::Delete) => "delete",
+            (Some(_), Decision::Put(_)) => "update",
+            (None, Decision::Put(_)) => "create",
+        };
         let mut txn = Txn::new().compare(condition);
         txn.compares.extend(guard.compares);
         txn.writes.extend(guard.writes);
@@ -87,7 +92,7 @@ impl<'a> Attempts<'a> {
         if let Some(gate) = &self.registry.gate {
             gate.pass(&mut txn).await?;
         }
-        match self.registry.store.transact(txn).await {
+        match self.transact(operation, txn).await {
             Ok(committed) => Ok(Some(committed.revision)),
             Err(Error::CompareFailed(_)) if self.started.elapsed() < PATIENCE => {
                 self.fresh = true;
@@ -96,6 +101,15 @@ impl<'a> Attempts<'a> {
             Err(Error::CompareFailed(_)) => Err(Status::request_timeout()),
             Err(error) => Err(failure::store_failed(&error)),
         }
+    }
+
+    async fn transact(&self, operation: &'static str, txn: Txn) -> Result<Committed, Error> {
+        let asked = Instant::now();
+        let answer = self.registry.store.transact(txn).await;
+        if let Some(observer) = &self.registry.observer {
+            observer.answered(operation, &self.storage.resource, asked.elapsed());
+        }
+        answer
     }
 }
 

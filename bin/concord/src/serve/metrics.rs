@@ -1,0 +1,53 @@
+//! What the metrics say about the store and about features.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use concord_meta::GroupResource;
+use concord_registry::{Observer, Resources};
+use concord_replica::Replica;
+use concord_server::Metrics;
+use concord_store::KeyRange;
+
+use crate::{emulation::Emulation, engine::Engine};
+
+/// Tells how long the store takes.
+pub(crate) struct StoreLatency(pub(crate) Arc<Metrics>);
+
+impl Observer for StoreLatency {
+    fn answered(&self, operation: &'static str, resource: &GroupResource, took: Duration) {
+        self.0.storage_latency(operation, resource).observe(took);
+    }
+}
+
+/// Says which features there are, and, at each scrape, how much is stored.
+pub(super) fn tell(
+    metrics: &Metrics,
+    emulation: &Emulation,
+    engine: &Engine,
+    resources: Arc<dyn Resources>,
+    replica: Arc<Replica>,
+) {
+    for (name, stage, enabled) in emulation.features.stages(emulation.release) {
+        metrics.set_feature_enabled(name, stage, enabled);
+    }
+    let file = engine.file().map(PathBuf::from);
+    metrics.before_scrape(move |metrics| {
+        count(metrics, &*resources, &replica);
+        if let Some(size) = file.as_ref().and_then(|file| std::fs::metadata(file).ok()) {
+            metrics.set_storage_size(i64::try_from(size.len()).unwrap_or(i64::MAX));
+        }
+    });
+}
+
+/// How many objects of each resource there are. The versions of one share what is stored, and are counted once.
+fn count(metrics: &Metrics, resources: &dyn Resources, replica: &Replica) {
+    let Ok(snapshot) = replica.newest() else { return };
+    let mut counted = std::collections::BTreeSet::new();
+    for resource in resources.all() {
+        let Some(storage) = resource.storage() else { continue };
+        if counted.insert(storage.key_prefix(None)) {
+            let stored = snapshot.scan(&KeyRange::prefix(storage.key_prefix(None))).count();
+            metrics.set_objects(&storage.resource, i64::try_from(stored).unwrap_or(i64::MAX));
+        }
+    }
+}
