@@ -250,10 +250,37 @@ impl PeerProxy {
             let missing = openapi::missing(&routing, |version| self.is_elsewhere(version));
             return openapi::index(&*self.inner, &missing, request).await;
         }
-        match openapi::holder(&routing, &info.path, |version| self.is_elsewhere(version)) {
-            Some(at) => self.forward(&routing, vec![at], ["", "", ""], request).await,
-            None => self.inner.handle(request).await,
+        let holders = openapi::holders(&routing, &info.path, |version| self.is_elsewhere(version));
+        if !holders.is_empty() {
+            let accept = Accept::of(&request);
+            let answer = self.in_order(&routing, holders, request).await;
+            return answer.unwrap_or_else(|| respond_status(&answer::failed(), &accept));
         }
+        let advertised = openapi::advertised(&routing, &info.path, request.uri().query());
+        if advertised.is_empty() {
+            return self.inner.handle(request).await;
+        }
+        let again = openapi::copy(&request);
+        let own = self.inner.handle(request).await;
+        match own.status() {
+            StatusCode::MOVED_PERMANENTLY => self.in_order(&routing, advertised, again).await.unwrap_or(own),
+            _ => own,
+        }
+    }
+
+    /// Sends a request to the first of some peers; to the next one as long as nothing of it was sent.
+    async fn in_order(&self, routing: &Routing, to: Vec<usize>, mut request: Request) -> Option<Response> {
+        for (tried, at) in to.into_iter().enumerate() {
+            if tried > 0 {
+                self.peers.metrics().peers().failover();
+            }
+            match self.send(&routing.peers[at], ["", "", ""], request).await {
+                Ok(response) => return Some(response),
+                Err(Some(back)) => request = *back,
+                Err(None) => return None,
+            }
+        }
+        None
     }
 }
 
