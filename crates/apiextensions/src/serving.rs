@@ -111,11 +111,18 @@ impl CustomResources {
         served.or_else(|| made(&known.definition, known.since))
     }
 
-    /// The `spec` of the definition that a resource was made from, as it is at the state of the snapshot: what documents
-    /// tell of the resource, and nobody else needs to keep.
+    /// The `spec` of the definition that a resource was made from: what documents tell of the resource, and nobody else
+    /// needs to keep. If the definition says something else by now, it is what it said then, as long as the replica
+    /// remembers: documents are made after the resources, and are kept for ever under the hash of what they say.
     pub fn spec(&self, resource: &Resource, snapshot: &Snapshot) -> Option<Value> {
-        let name = format!("{}.{}", resource.names.plural, resource.version.group);
-        self.object(snapshot.get(&self.key(&name))?)?.remove("spec")
+        let spec = |entry: &Entry| self.object(entry)?.remove("spec");
+        match self.defining(resource, snapshot) {
+            Some((_, entry, known)) if known.made(resource) => spec(&entry),
+            _ => {
+                let name = format!("{}.{}", resource.names.plural, resource.version.group);
+                spec(snapshot.at(resource.storage()?.formed_since).ok()?.get(&self.key(&name))?)
+            }
+        }
     }
 
     fn known(&self, name: &str) -> Option<Arc<Known>> {

@@ -1,9 +1,14 @@
 //! What is said about types besides their structure: descriptions, enums, defaults.
 
-use std::sync::{Arc, Weak};
+use std::{
+    collections::HashSet,
+    sync::{Arc, OnceLock, Weak},
+};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+
+use crate::components;
 
 /// Parts of schemas, by the names of the definitions they are added to.
 pub(crate) type Texts = Map<String, Value>;
@@ -13,11 +18,23 @@ pub(crate) type Texts = Map<String, Value>;
 pub(crate) struct Annotations {
     unpack: fn() -> Texts,
     unpacked: Mutex<Weak<Texts>>,
+    common: OnceLock<Common>,
 }
+
+/// What documents about custom resources need of the texts, which are made while the server works: it is kept.
+pub(crate) struct Common {
+    /// Those of the types that custom resources refer to.
+    pub(crate) texts: Arc<Texts>,
+    /// The names of all definitions.
+    pub(crate) names: HashSet<String>,
+}
+
+/// Where the types of `/scale` are, the only ones that custom resources do not share with all APIs.
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 impl Annotations {
     pub(crate) fn new(unpack: fn() -> Texts) -> Self {
-        Self { unpack, unpacked: Mutex::default() }
+        Self { unpack, unpacked: Mutex::default(), common: OnceLock::new() }
     }
 
     pub(crate) fn texts(&self) -> Arc<Texts> {
@@ -26,6 +43,28 @@ impl Annotations {
             let texts = Arc::new((self.unpack)());
             *unpacked = Arc::downgrade(&texts);
             texts
+        })
+    }
+
+    /// Knows what others know of what documents about custom resources need.
+    #[cfg(test)]
+    pub(crate) fn share_common(&self, other: &Self) {
+        self.common.get_or_init(|| {
+            let Common { texts, names } = other.common();
+            Common { texts: texts.clone(), names: names.clone() }
+        });
+    }
+
+    /// What documents about custom resources need.
+    pub(crate) fn common(&self) -> &Common {
+        self.common.get_or_init(|| {
+            let texts = self.texts();
+            let is_common = |name: &str| components::is_shared(name) || name.starts_with(SCALE);
+            let common = texts.iter().filter(|(name, _)| is_common(name));
+            Common {
+                texts: Arc::new(common.map(|(name, text)| (name.clone(), text.clone())).collect()),
+                names: texts.keys().cloned().collect(),
+            }
         })
     }
 }

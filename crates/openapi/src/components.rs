@@ -1,7 +1,7 @@
 //! The types that a document refers to.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, LazyLock},
 };
 
@@ -29,18 +29,30 @@ static SHARED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("meta.json")).expect("the file is part of the program and tested")
 });
 
-/// Which types are whole kinds.
-pub(crate) struct Kinds(HashMap<String, GroupVersionKind>);
+/// Whether a type is one that all APIs share.
+pub(crate) fn is_shared(name: &str) -> bool {
+    SHARED.contains_key(name)
+}
+
+/// Which of the built-in types are whole kinds.
+pub(crate) struct Kinds {
+    kinds: HashMap<String, GroupVersionKind>,
+    /// The names of the types of their lists, about which nothing else is said.
+    lists: HashSet<String>,
+}
 
 impl Kinds {
     /// The kinds of these resources and of their subresources.
     pub(crate) fn new(resources: &[Arc<Resource>]) -> Self {
-        let mut kinds = HashMap::new();
+        let (mut kinds, mut lists) = (HashMap::new(), HashSet::new());
         for resource in resources {
             let of_subresources = resource
                 .subresources
                 .iter()
                 .map(|sub| (subresource_schema(&sub.behaviour), sub.kind.clone()));
+            let schema = resource.schema();
+            let package = schema.as_ref().and_then(|schema| schema.place().definition()?.rsplit_once('.'));
+            lists.extend(package.map(|(package, _)| format!("{package}.{}", resource.names.list_kind)));
             let all = of_subresources.chain([(resource.schema(), resource.kind())]);
             for (schema, kind) in all {
                 if let Some(definition) = schema.as_ref().and_then(|schema| schema.place().definition()) {
@@ -48,7 +60,7 @@ impl Kinds {
                 }
             }
         }
-        Self(kinds)
+        Self { kinds, lists }
     }
 }
 
@@ -64,8 +76,17 @@ pub(crate) fn subresource_schema(behaviour: &SubresourceKind) -> Option<Arc<Sche
 /// What documents are made from, besides the resources.
 pub(crate) struct Sources<'a> {
     pub(crate) kinds: &'a Kinds,
+    /// The names of all definitions that are built in.
+    pub(crate) names: &'a HashSet<String>,
     pub(crate) texts: Arc<Texts>,
     pub(crate) definitions: &'a Definitions,
+}
+
+impl Sources<'_> {
+    /// Whether something built in has this name.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.names.contains(name) || self.kinds.lists.contains(name)
+    }
 }
 
 /// Gives the `spec` of the CustomResourceDefinition that a resource was made from.
@@ -149,8 +170,8 @@ impl<'a> Components<'a> {
             let any = json!({"type": "object"});
             return (any.clone(), any);
         };
-        let texts = &self.sources.texts;
-        let name = |kind: &str| names::definition(&resource.version, kind, |name| texts.contains_key(name));
+        let is_taken = |name: &str| self.sources.is_taken(name);
+        let name = |kind: &str| names::definition(&resource.version, kind, is_taken);
         let (object_name, list_name) = (name(&resource.names.kind), name(&resource.names.list_kind));
         let references = (reference(&object_name), reference(&list_name));
         let (object, list) = self.custom_schemas(resource, &defined, &references.0);
@@ -223,7 +244,7 @@ impl<'a> Components<'a> {
             let Some(name) = place.definition() else { continue };
             let mut schema = self.inline(&place, 0);
             self.annotate(name, &mut schema);
-            if let Some(kind) = self.sources.kinds.0.get(name) {
+            if let Some(kind) = self.sources.kinds.kinds.get(name) {
                 schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(kind)]);
             }
             self.schemas.insert(name.to_owned(), schema);

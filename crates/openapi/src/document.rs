@@ -148,7 +148,7 @@ impl Subject {
     }
 
     /// Whether it is about custom resources.
-    fn is_custom(&self) -> bool {
+    pub(crate) fn is_custom(&self) -> bool {
         let Self::Version(_, resources) = self else { return false };
         resources.iter().any(|resource| matches!(resource.form(), Some(Form::Custom(_))))
     }

@@ -1,13 +1,15 @@
 //! What other servers say about what they serve.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use concord_codec::{Limits, Options, decode};
 use concord_meta::GroupVersion;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
-    legacy, merge,
+    legacy,
+    mend::mend,
+    merge,
     packed::Packed,
     publication::{hash, to_json},
 };
@@ -38,9 +40,10 @@ pub struct ExtensionDocument {
     swagger: Option<Packed>,
 }
 
-/// The documents of all other servers.
+/// The documents of all other servers. Where two of them use a name for different types, the document of version 2 has the
+/// name for the type of the first.
 #[derive(Debug, Default, PartialEq)]
-pub struct ExtensionDocuments(pub(crate) BTreeMap<GroupVersion, Arc<ExtensionDocument>>);
+pub struct ExtensionDocuments(pub(crate) Vec<(GroupVersion, Arc<ExtensionDocument>)>);
 
 /// Gives the documents of other servers at the moment.
 pub type ExtensionDocumentSource = dyn Fn() -> Arc<ExtensionDocuments> + Send + Sync;
@@ -71,6 +74,7 @@ impl SwaggerPart {
 
 impl ExtensionDocument {
     /// Reads a document of version 3. What is not below the paths of that version is left out: nobody speaks for others.
+    /// What no client could read is put right.
     ///
     /// # Errors
     ///
@@ -83,8 +87,7 @@ impl ExtensionDocument {
         let own: Map<String, Value> =
             legacy::own_paths(&document, version).map(|(path, item)| (path.clone(), item.clone())).collect();
         document.insert("paths".to_owned(), own.into());
-        // Clients take it for granted that there are some.
-        document.entry("components").or_insert_with(|| json!({}));
+        mend(&mut document);
         let json = to_json(&document);
         Ok(Self { json: Packed::new(&json), hash: hash(&json), swagger: None })
     }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use concord_codec::{Options, decode};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{
     Value,
     value::{RawValue, to_raw_value},
@@ -48,6 +48,12 @@ impl Member {
             Self::Tree(value) => value,
             Self::Text(_) => unreachable!("it has just been read"),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Member {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::Text)
     }
 }
 

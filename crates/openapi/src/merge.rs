@@ -9,7 +9,7 @@ use concord_meta::GroupVersion;
 use serde_json::{Map, Value};
 
 use crate::{
-    legacy::{own_paths, references, unescape},
+    legacy::{escape, own_paths, references, unescape},
     member::{Member, Members},
 };
 
@@ -177,9 +177,10 @@ fn rename(value: &mut Value, prefix: &str, renamed: &BTreeMap<String, String>) {
     match value {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get_mut("$ref")
-                && let Some(name) = reference.strip_prefix(prefix).and_then(|name| renamed.get(name))
+                && let Some(name) =
+                    reference.strip_prefix(prefix).and_then(|name| renamed.get(&unescape(name)))
             {
-                *reference = format!("{prefix}{name}");
+                *reference = format!("{prefix}{}", escape(name));
             }
             members.values_mut().for_each(|member| rename(member, prefix, renamed));
         }
@@ -227,6 +228,13 @@ mod tests {
                 "definitions": {"D": {"items": {"$ref": "#/definitions/E"}}, "E": {}},
             })
         );
+    }
+
+    #[test]
+    fn names_in_references_are_escaped() {
+        let mut value = json!([{"$ref": "#/definitions/a~1b~0"}, {"$ref": "#/definitions/a/b~"}]);
+        rename(&mut value, DEFINITIONS, &[("a/b~".to_owned(), "a/b~_v2".to_owned())].into());
+        assert_eq!(value[0], json!({"$ref": "#/definitions/a~1b~0_v2"}));
     }
 
     #[test]

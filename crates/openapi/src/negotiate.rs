@@ -5,7 +5,7 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH},
 };
 
-use crate::{components::Dialect, publication::Form};
+use crate::{components::Dialect, leaf::Form};
 
 /// The media types of protobuf, as they are spelled today and as clients spell them.
 fn protobuf(dialect: Dialect) -> [&'static str; 2] {

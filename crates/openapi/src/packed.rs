@@ -1,9 +1,14 @@
 //! Documents as they are kept: compressed.
 
-use std::io::{self, Read as _, Write as _};
+use std::{
+    collections::VecDeque,
+    io::{self, Read as _, Write as _},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use parking_lot::Mutex;
 
 /// Larger documents are compressed with less care, so that nobody has to wait for it.
 const LARGE: usize = 4 * 1024 * 1024;
@@ -17,7 +22,15 @@ pub(crate) struct Packed {
 
 impl Packed {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let level = if bytes.len() > LARGE { Compression::fast() } else { Compression::default() };
+        Self::at(bytes, if bytes.len() > LARGE { Compression::fast() } else { Compression::default() })
+    }
+
+    /// What nobody is sent, and many are made of at a time.
+    pub(crate) fn quick(bytes: &[u8]) -> Self {
+        Self::at(bytes, Compression::fast())
+    }
+
+    fn at(bytes: &[u8], level: Compression) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), level);
         let gzip = encoder.write_all(bytes).and_then(|()| encoder.finish());
         let mut gzip = gzip.expect("memory takes all that is written to it");
@@ -42,9 +55,44 @@ impl Packed {
     }
 }
 
+/// How many documents are kept as they are: those of a definition that has just changed, which somebody may wait for.
+const RECENT: usize = 8;
+
+/// Documents that were made to know their hashes, for whoever reads the index and asks for them next.
+#[derive(Debug, Default)]
+pub(crate) struct Recent(Mutex<VecDeque<(Arc<str>, Vec<u8>)>>);
+
+impl Recent {
+    /// Keeps a document, in the place of the oldest.
+    pub(crate) fn keep(&self, hash: &Arc<str>, json: Vec<u8>) {
+        let mut kept = self.0.lock();
+        if kept.len() == RECENT {
+            kept.pop_front();
+        }
+        kept.push_back((hash.clone(), json));
+    }
+
+    /// The document of a hash, which is kept elsewhere from now on.
+    pub(crate) fn take(&self, hash: &Arc<str>) -> Option<Vec<u8>> {
+        let mut kept = self.0.lock();
+        let at = kept.iter().position(|(known, _)| known == hash)?;
+        kept.remove(at).map(|(_, json)| json)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_documents_are_kept_until_they_are_taken() {
+        let recent = Recent::default();
+        let hashes: Vec<Arc<str>> = (0..=RECENT).map(|n| n.to_string().into()).collect();
+        hashes.iter().for_each(|hash| recent.keep(hash, hash.as_bytes().to_vec()));
+        assert_eq!(recent.take(&hashes[0]), None);
+        assert_eq!(recent.take(&hashes[1]).as_deref(), Some(&b"1"[..]));
+        assert_eq!(recent.take(&hashes[1]), None);
+    }
 
     #[test]
     fn what_is_packed_can_be_unpacked() {

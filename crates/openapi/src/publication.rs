@@ -7,27 +7,25 @@ use std::{
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
-use concord_endpoints::{ApiSet, Origin};
+use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Endpoint, Origin};
 use concord_meta::GroupVersion;
-use concord_registry::Resources as _;
+use concord_registry::Form;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::{sync::OnceCell, task::JoinError};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::JoinError,
+};
 
 use crate::{
     annotations::Annotations,
-    components::{Definitions, Dialect, Kinds, Sources},
-    document::{self, Service, Subject, VERSION},
+    components::{Definitions, Kinds, Sources},
+    document::{Service, Subject, VERSION},
     extensions::{ExtensionDocument, ExtensionDocuments},
+    leaf::{About, Document},
     names,
-    packed::Packed,
-    protobuf,
-    swagger::Swagger,
+    packed::{Packed, Recent},
 };
-
-/// How many documents that have been replaced are kept under their hashes: clients that read the index of another server
-/// ask for them while servers are being replaced.
-const KEPT: usize = 2;
 
 /// What documents are made from, whatever the set.
 pub(crate) struct Context {
@@ -35,12 +33,17 @@ pub(crate) struct Context {
     pub(crate) annotations: Annotations,
     pub(crate) definitions: Box<Definitions>,
     pub(crate) services: Vec<&'static Service>,
+    /// What was made to know its hash, and may be asked for next.
+    pub(crate) recent: Recent,
+    /// Who makes something about all documents: one at a time, however fast they change.
+    pub(crate) whole: Semaphore,
 }
 
 /// Some bytes and their hash.
 #[derive(Debug, Clone)]
 pub(crate) struct Published {
     pub(crate) bytes: Bytes,
+    pub(crate) packed: Packed,
     pub(crate) hash: Arc<str>,
 }
 
@@ -52,33 +55,9 @@ pub(crate) struct Publication {
     leaves: BTreeMap<String, Arc<Document>>,
     /// The document of version 2.
     everything: Arc<Document>,
-    kinds: OnceLock<Kinds>,
+    /// Which do not change with custom resources.
+    kinds: Arc<OnceLock<Kinds>>,
     index: OnceCell<Published>,
-}
-
-/// The forms that a document can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Json,
-    Protobuf,
-}
-
-/// What a document is about.
-enum About {
-    Subject(Subject),
-    /// What another server says.
-    Extension(Arc<ExtensionDocument>),
-    Everything,
-}
-
-/// A document, made when it is asked for.
-pub(crate) struct Document {
-    about: About,
-    hash: OnceLock<Arc<str>>,
-    json: OnceCell<Packed>,
-    protobuf: OnceCell<Packed>,
-    /// Those that were here before, the newest last.
-    before: Vec<(Arc<str>, Packed)>,
 }
 
 impl Publication {
@@ -89,18 +68,6 @@ impl Publication {
         context: Arc<Context>,
         before: Option<&Self>,
     ) -> Self {
-        let services = context.services.iter().copied().chain([&VERSION]).map(Subject::Service);
-        let mut subjects: Vec<Subject> = services.chain([Subject::Groups]).collect();
-        for group in set.groups() {
-            for version in group.versions() {
-                let resources =
-                    version.resources().iter().map(|endpoint| endpoint.resource.clone()).collect();
-                subjects.push(Subject::Version(version.version().clone(), resources));
-            }
-            if group.origin() == Origin::BuiltIn {
-                subjects.push(Subject::Group(group.name().to_owned()));
-            }
-        }
         let keep = |(key, about): (String, About)| {
             let known = before.and_then(|before| before.leaves.get(&key));
             let leaf = match known {
@@ -109,12 +76,15 @@ impl Publication {
             };
             (key, leaf)
         };
-        let own = subjects.into_iter().map(|subject| (subject.key(), About::Subject(subject)));
+        let own =
+            subjects(&set, &context).into_iter().map(|subject| (subject.key(), About::Subject(subject)));
         let others = others(&set, &extensions);
+        let same =
+            before.filter(|before| typed(&before.set).map(Arc::as_ptr).eq(typed(&set).map(Arc::as_ptr)));
         Self {
             leaves: own.chain(others).collect::<BTreeMap<_, _>>().into_iter().map(keep).collect(),
             everything: Arc::new(Document::new(About::Everything, None)),
-            kinds: OnceLock::new(),
+            kinds: same.map(|before| before.kinds.clone()).unwrap_or_default(),
             index: OnceCell::new(),
             set,
             extensions,
@@ -137,6 +107,11 @@ impl Publication {
         &self.everything
     }
 
+    /// The index, if it has been made.
+    pub(crate) fn known_index(&self) -> Option<Published> {
+        self.index.get().cloned()
+    }
+
     /// The index: which documents there are, and their hashes.
     ///
     /// # Errors
@@ -151,19 +126,79 @@ impl Publication {
     }
 
     fn make_index(&self) -> Published {
-        // All documents are made one after the other, from texts that are unpacked once.
-        let _texts = self.context.annotations.texts();
+        let unknown = self.leaves.values().any(|leaf| leaf.known_hash().is_none() && !leaf.is_custom());
+        // Those about what is built in are made one after the other, from texts that are unpacked once.
+        let _texts = unknown.then(|| self.context.annotations.texts());
         let entry = |(key, leaf): (&String, &Arc<Document>)| {
             (key.clone(), json!({"serverRelativeURL": url(key, &leaf.hash(self))}))
         };
         let paths: BTreeMap<String, Value> = self.leaves.iter().map(entry).collect();
         let bytes = to_json(&json!({"paths": paths}));
-        Published { hash: hash(&bytes), bytes: bytes.into() }
+        let hash = hash(&bytes);
+        Published { hash, packed: Packed::new(&bytes), bytes: bytes.into() }
+    }
+
+    /// What documents are made from: with all texts, or with those that custom resources need.
+    pub(crate) fn sources(&self, custom: bool) -> Sources<'_> {
+        let Context { annotations, definitions, .. } = &*self.context;
+        let common = annotations.common();
+        let texts = if custom { common.texts.clone() } else { annotations.texts() };
+        Sources { kinds: self.kinds(), names: &common.names, texts, definitions: &**definitions }
+    }
+
+    /// The version of the API as a whole.
+    pub(crate) fn release(&self) -> &str {
+        &self.context.release
+    }
+
+    /// What was made a moment ago.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.context.recent
+    }
+
+    /// The documents of other servers, in their order.
+    pub(crate) fn extensions(&self) -> impl Iterator<Item = &ExtensionDocument> {
+        let is_told =
+            |document: &&Arc<ExtensionDocument>| self.leaves.values().any(|leaf| leaf.is_of(document));
+        self.extensions.0.iter().map(|(_, document)| document).filter(is_told).map(Arc::as_ref)
+    }
+
+    /// All documents but that of version 2.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = &Arc<Document>> + Clone {
+        self.leaves.values()
     }
 
     fn kinds(&self) -> &Kinds {
-        self.kinds.get_or_init(|| Kinds::new(&self.set.all()))
+        let of = |group: &Arc<ApiGroup>| {
+            let endpoints = group.versions().iter().flat_map(ApiVersion::resources);
+            endpoints.map(|endpoint| endpoint.resource.clone()).collect::<Vec<_>>()
+        };
+        self.kinds.get_or_init(|| Kinds::new(&typed(&self.set).flat_map(of).collect::<Vec<_>>()))
     }
+}
+
+/// What there are documents about.
+fn subjects(set: &ApiSet, context: &Context) -> Vec<Subject> {
+    let services = context.services.iter().copied().chain([&VERSION]).map(Subject::Service);
+    let mut subjects: Vec<Subject> = services.chain([Subject::Groups]).collect();
+    for group in set.groups() {
+        for version in group.versions() {
+            let resources = version.resources().iter().map(|endpoint| endpoint.resource.clone()).collect();
+            subjects.push(Subject::Version(version.version().clone(), resources));
+        }
+        if group.origin() == Origin::BuiltIn {
+            subjects.push(Subject::Group(group.name().to_owned()));
+        }
+    }
+    subjects
+}
+
+/// The groups whose types are the program's own, which definitions neither add nor change.
+fn typed(set: &ApiSet) -> impl Iterator<Item = &Arc<ApiGroup>> {
+    let is_typed = |endpoint: &Endpoint| !matches!(endpoint.resource.form(), Some(Form::Custom(_)));
+    let endpoints =
+        move |group: &&Arc<ApiGroup>| group.versions().iter().flat_map(ApiVersion::resources).any(is_typed);
+    set.groups().iter().filter(endpoints)
 }
 
 /// The documents of other servers, by their keys. What is built in is this server's to tell about; over custom resources
@@ -181,134 +216,6 @@ fn others(set: &ApiSet, extensions: &ExtensionDocuments) -> Vec<(String, About)>
 /// Where the document of this key and hash is.
 pub(crate) fn url(key: &str, hash: &str) -> String {
     format!("/openapi/v3/{key}?hash={hash}")
-}
-
-impl Document {
-    fn new(about: About, replaced: Option<&Self>) -> Self {
-        let mut before = replaced.map_or_else(Vec::new, |replaced| replaced.before.clone());
-        let newest = replaced.and_then(|replaced| Some((replaced.hash.get()?, replaced.json.get()?)));
-        before.extend(newest.map(|(hash, json)| (hash.clone(), json.clone())));
-        before.drain(..before.len().saturating_sub(KEPT));
-        let (hash, json) = match &about {
-            About::Extension(document) => {
-                (OnceLock::from(document.hash.clone()), OnceCell::from(document.json.clone()))
-            }
-            _ => (OnceLock::new(), OnceCell::new()),
-        };
-        Self { about, hash, json, protobuf: OnceCell::new(), before }
-    }
-
-    fn is_about(&self, about: &About) -> bool {
-        match (&self.about, about) {
-            (About::Subject(own), About::Subject(other)) => own.is_same(other),
-            (About::Extension(own), About::Extension(other)) => Arc::ptr_eq(own, other),
-            _ => false,
-        }
-    }
-
-    /// A document that was here before, by its hash.
-    pub(crate) fn replaced(&self, hash: &str) -> Option<&Packed> {
-        self.before.iter().find(|(known, _)| **known == *hash).map(|(_, packed)| packed)
-    }
-
-    /// The hash, if it is known.
-    pub(crate) fn known_hash(&self) -> Option<Arc<str>> {
-        self.hash.get().cloned()
-    }
-
-    /// The document in a form, and its hash, which is that of its JSON.
-    ///
-    /// # Errors
-    ///
-    /// When making it ended in an unexpected way.
-    pub(crate) async fn published(
-        self: &Arc<Self>,
-        form: Form,
-        publication: &Arc<Publication>,
-    ) -> Result<(Packed, Arc<str>), JoinError> {
-        let made = match form {
-            Form::Json => &self.json,
-            Form::Protobuf => &self.protobuf,
-        };
-        // It takes milliseconds, version 2 more of them, during which no other request should have to wait.
-        let make = async || {
-            let (document, publication) = (Arc::clone(self), Arc::clone(publication));
-            tokio::task::spawn_blocking(move || document.make(form, &publication)).await
-        };
-        let packed = made.get_or_try_init(make).await?.clone();
-        if let Some(hash) = self.hash.get() {
-            return Ok((packed, hash.clone()));
-        }
-        let (document, publication) = (Arc::clone(self), Arc::clone(publication));
-        let hash = tokio::task::spawn_blocking(move || document.hash(&publication)).await?;
-        Ok((packed, hash))
-    }
-
-    /// The hash alone. The document is not kept: most are never read.
-    fn hash(&self, publication: &Publication) -> Arc<str> {
-        self.hash.get_or_init(|| hash(&self.json(publication))).clone()
-    }
-
-    fn make(&self, form: Form, publication: &Publication) -> Packed {
-        match form {
-            Form::Json => {
-                let json = self.json(publication);
-                self.hash.get_or_init(|| hash(&json));
-                Packed::new(&json)
-            }
-            Form::Protobuf => {
-                let message = match self.written(publication) {
-                    Written::V3(document) => document.protobuf(),
-                    Written::V2(document) => document.protobuf(),
-                    Written::Foreign(document) => protobuf::encode(&document, Dialect::V3),
-                };
-                Packed::new(&message)
-            }
-        }
-    }
-
-    fn json(&self, publication: &Publication) -> Vec<u8> {
-        match self.written(publication) {
-            Written::V3(document) => to_json(&document),
-            Written::V2(document) => to_json(&document),
-            Written::Foreign(document) => to_json(&document),
-        }
-    }
-
-    fn written(&self, publication: &Publication) -> Written {
-        let context = &publication.context;
-        let sources = Sources {
-            kinds: publication.kinds(),
-            texts: context.annotations.texts(),
-            definitions: &*context.definitions,
-        };
-        match &self.about {
-            About::Subject(subject) => Written::V3(subject.document(&context.release, &sources)),
-            About::Extension(document) => Written::Foreign(document.value().unwrap_or_default()),
-            About::Everything => {
-                let leaves = publication.leaves.values();
-                let subjects = leaves.clone().filter_map(|leaf| match &leaf.about {
-                    About::Subject(subject) => Some(subject),
-                    _ => None,
-                });
-                let subjects: Vec<&Subject> = subjects.collect();
-                let mut swagger = Swagger::new(&subjects, &context.release, &sources);
-                let others = leaves.filter_map(|leaf| match &leaf.about {
-                    About::Extension(document) => document.swagger(),
-                    _ => None,
-                });
-                others.for_each(|part| swagger.add(part));
-                Written::V2(swagger)
-            }
-        }
-    }
-}
-
-/// A document before it has a form.
-enum Written {
-    V3(document::Document),
-    V2(Swagger),
-    Foreign(Value),
 }
 
 /// Why writing cannot fail.

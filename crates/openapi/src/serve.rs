@@ -14,15 +14,17 @@ use http::{
 };
 use jiff::{Timestamp, ToSpan as _, fmt::rfc2822::DateTimePrinter, tz::TimeZone};
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use crate::{
     annotations::Annotations,
     components::{Definitions, Dialect},
     document::Service,
     extensions::{ExtensionDocumentSource, ExtensionDocuments},
+    leaf::{Document, Form},
     negotiate::{content_type, form, knows, takes_gzip},
-    packed::Packed,
-    publication::{Context, Document, Form, Publication, Published, url},
+    packed::{Packed, Recent},
+    publication::{Context, Publication, Published, url},
 };
 
 /// Where the index is, and the document of version 2.
@@ -79,6 +81,8 @@ impl OpenApi {
             annotations: Annotations::new(contents.annotations),
             definitions: contents.definitions,
             services: contents.services,
+            recent: Recent::default(),
+            whole: Semaphore::new(1),
         };
         let nothing = Arc::new(ExtensionDocuments::default());
         Self {
@@ -117,7 +121,24 @@ impl OpenApi {
     }
 
     async fn answer(&self, wanted: &Wanted<'_>, asked: &Asked<'_>) -> Result<Response, Failure> {
-        let publication = self.publication();
+        let mut publication = self.publication();
+        // What is about all documents is made by one at a time, and from what there is when it is their turn: however fast
+        // things change, nothing is made that nobody is told.
+        let is_made = match wanted {
+            Wanted::Index => publication.known_index().is_some(),
+            Wanted::Leaf(_) => true,
+            Wanted::Everything => {
+                form(asked.headers, Dialect::V2).is_none_or(|form| publication.everything().has(form))
+            }
+        };
+        let _turn = match is_made {
+            true => None,
+            false => {
+                let turn = self.context.whole.acquire().await.map_err(Failure::internal)?;
+                publication = self.publication();
+                Some(turn)
+            }
+        };
         match wanted {
             Wanted::Index => {
                 let index = publication.index().await.map_err(Failure::internal)?;
@@ -156,8 +177,13 @@ impl Handler for OpenApi {
 
 impl Asked<'_> {
     fn index(&self, index: &Published) -> Response {
-        let mut response = with_body(StatusCode::OK, "application/json", index.bytes.clone());
-        let tag = format!("\"{}\"", index.hash);
+        let gzip = takes_gzip(self.headers);
+        let body = if gzip { index.packed.gzip() } else { index.bytes.clone() };
+        let mut response = with_body(StatusCode::OK, "application/json", body);
+        if gzip {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let tag = tag(&index.hash, Form::Json, gzip);
         set_tag(response.headers_mut(), &tag);
         self.unless_known(response, &tag)
     }
@@ -187,7 +213,15 @@ impl Asked<'_> {
         };
         let packed = match packed {
             Some(packed) => packed,
-            None => document.published(form, publication).await.map_err(Failure::internal)?.0,
+            None => {
+                let (packed, made) =
+                    document.published(form, publication).await.map_err(Failure::internal)?;
+                if made != hash {
+                    // Nobody may take it for what the hash is of, nor keep it.
+                    response = unhashed(&made, form, dialect, takes_gzip(self.headers));
+                }
+                packed
+            }
         };
         fill(&mut response, packed, takes_gzip(self.headers)).await?;
         Ok(response)
@@ -195,9 +229,9 @@ impl Asked<'_> {
 
     /// The answer with the document of that hash, before it has a body; or a whole answer, if there is no need of one.
     fn begin(&self, hash: &str, form: Form, dialect: Dialect) -> ControlFlow<Response, Response> {
-        let mut response = with_body(StatusCode::OK, content_type(form, dialect), Vec::new().into());
-        let tag = tag(hash, form, takes_gzip(self.headers));
-        set_tag(response.headers_mut(), &tag);
+        let gzip = takes_gzip(self.headers);
+        let mut response = unhashed(hash, form, dialect, gzip);
+        let tag = tag(hash, form, gzip);
         match (self.key, &self.hash) {
             (Some(key), Some(asked)) if *asked != *hash => {
                 return ControlFlow::Break(redirect(response, &url(key, hash)));
@@ -215,10 +249,18 @@ impl Asked<'_> {
     fn unless_known(&self, mut response: Response, tag: &str) -> Response {
         if knows(self.headers, tag) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().remove(CONTENT_ENCODING);
             *response.body_mut() = full("");
         }
         response
     }
+}
+
+/// The answer with the document of that hash for whoever did not ask for the hash, before it has a body.
+fn unhashed(hash: &str, form: Form, dialect: Dialect, gzip: bool) -> Response {
+    let mut response = with_body(StatusCode::OK, content_type(form, dialect), Vec::new().into());
+    set_tag(response.headers_mut(), &tag(hash, form, gzip));
+    response
 }
 
 /// What tells this document in this form from all others. Compressed, it has other bytes and the same content.

@@ -1,17 +1,19 @@
 //! Version 2: one document about everything, for old clients. It says less than version 3.
 
-use std::{panic::resume_unwind, thread};
+use std::collections::BTreeSet;
 
 use concord_meta::GroupVersion;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    components::{Components, Dialect, Sources},
+    components::{Components, Dialect, Sources, is_shared},
     document::Subject,
     member::Members,
     merge::{self, Whole},
+    packed::Packed,
     protobuf,
+    publication::to_json,
 };
 
 /// A document of version 2, its members in the order of their names.
@@ -28,31 +30,29 @@ pub(crate) struct Swagger {
 }
 
 /// What some of the subjects have to say.
-#[derive(Default)]
-struct Part {
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Part {
     definitions: Members,
     parameters: Map<String, Value>,
     paths: Members,
+    /// The types that all APIs share and that something of it refers to.
+    shared: BTreeSet<String>,
 }
 
-/// How many threads make the document: few, so that something is left for requests.
-const THREADS: usize = 2;
-
 impl Swagger {
-    /// The document about all subjects. `release` is the version of the API as a whole, such as `1.36`.
-    pub(crate) fn new(subjects: &[&Subject], release: &str, sources: &Sources<'_>) -> Self {
-        let versions: Vec<GroupVersion> =
-            subjects.iter().filter_map(|subject| subject.version()).cloned().collect();
-        let versions = &versions;
-        let share = subjects.len().div_ceil(THREADS).max(1);
-        let mut all = Part::default();
-        thread::scope(|scope| {
-            let write = |share| scope.spawn(move || Part::new(share, versions.clone(), sources));
-            let threads: Vec<_> = subjects.chunks(share).map(write).collect();
-            for thread in threads {
-                all.append(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            }
-        });
+    /// The document of all parts, which are about these versions. `release` is the version of the API as a whole, such as
+    /// `1.36`.
+    pub(crate) fn new(
+        mut all: Part,
+        versions: Vec<GroupVersion>,
+        release: &str,
+        sources: &Sources<'_>,
+    ) -> Self {
+        let mut components = Components::new(sources, Dialect::V2, versions);
+        for name in &all.shared {
+            components.shared(name);
+        }
+        all.definitions.append(&mut components.finish());
         Self {
             definitions: all.definitions,
             info: json!({"title": "Kubernetes", "version": release}),
@@ -94,21 +94,36 @@ impl Swagger {
 }
 
 impl Part {
-    fn new(subjects: &[&Subject], versions: Vec<GroupVersion>, sources: &Sources<'_>) -> Self {
-        let mut components = Components::new(sources, Dialect::V2, versions);
-        let (mut parameters, mut paths) = (Map::new(), Members::new());
-        for subject in subjects {
-            let (tag, items) = subject.items(&mut components);
-            paths.extend(items.into_iter().map(|item| item.swagger(&tag, &mut parameters)));
-        }
-        Self { definitions: components.finish(), parameters, paths }
+    /// What a subject has to say.
+    pub(crate) fn new(subject: &Subject, sources: &Sources<'_>) -> Self {
+        let mut components = Components::new(sources, Dialect::V2, Vec::new());
+        let (tag, items) = subject.items(&mut components);
+        let mut parameters = Map::new();
+        let paths = items.into_iter().map(|item| item.swagger(&tag, &mut parameters)).collect();
+        let mut definitions = components.finish();
+        // What others have, too, is made once, and says which versions there are.
+        let shared = definitions.keys().filter(|name| is_shared(name)).cloned().collect();
+        definitions.retain(|name, _| !is_shared(name));
+        Self { definitions, parameters, paths, shared }
     }
 
-    /// What both parts have is the same in both.
-    fn append(&mut self, mut other: Self) {
+    /// Both parts. What both have is the same in both.
+    pub(crate) fn with(mut self, mut other: Self) -> Self {
         self.definitions.append(&mut other.definitions);
         self.parameters.append(&mut other.parameters);
         self.paths.append(&mut other.paths);
+        self.shared.append(&mut other.shared);
+        self
+    }
+
+    /// The part as it is kept.
+    pub(crate) fn pack(&self) -> Packed {
+        Packed::quick(&to_json(self))
+    }
+
+    /// What [`Self::pack`] packed.
+    pub(crate) fn unpack(packed: &Packed) -> Option<Self> {
+        serde_json::from_slice(&packed.plain().ok()?).ok()
     }
 }
 

@@ -9,7 +9,7 @@ use concord_meta::GroupVersion;
 use concord_openapi::{ExtensionDocument, ExtensionDocuments, InvalidDocument, OpenApi, SwaggerPart};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use support::{ask, get, keys, openapi};
+use support::{ask, get, keys, openapi, structure::check};
 
 fn version(group: &str) -> GroupVersion {
     GroupVersion::new(group, "v1")
@@ -112,6 +112,24 @@ async fn version_2_has_their_paths_and_types() {
     assert_eq!(leaf["openapi"], "3.0.0");
 }
 
+#[tokio::test]
+async fn names_of_types_go_to_the_first() {
+    let (openapi, current) = serving();
+    let of = |group: &str, of: &str| {
+        let path = format!("/apis/{group}/v1/things");
+        let operation = json!({"responses": {"200": {"schema": {"$ref": "#/definitions/Thing"}}}});
+        let swagger = json!({
+            "swagger": "2.0", "paths": {path: {"get": operation}}, "definitions": {"Thing": {"type": of}},
+        });
+        let part = SwaggerPart::read(swagger.to_string().as_bytes(), &version(group)).expect("a document");
+        Arc::new(ExtensionDocument::converted(&part))
+    };
+    *current.lock() = all(vec![("z.io", of("z.io", "object")), ("a.io", of("a.io", "string"))]);
+    let everything = get(&openapi, "/openapi/v2").await;
+    assert_eq!(everything["definitions"]["Thing"], json!({"type": "object"}));
+    assert_eq!(everything["definitions"]["Thing_v2"], json!({"type": "string"}));
+}
+
 #[test]
 fn what_is_no_document_is_refused() {
     let read = |text: &str| ExtensionDocument::read(text.as_bytes(), &version("a.io")).map(drop);
@@ -125,16 +143,36 @@ fn what_is_no_document_is_refused() {
     assert_eq!(swagger, Err(InvalidDocument::NotVersion("2.0")));
 }
 
-/// Every reference in a document, and every operation's name.
-fn walk(value: &Value, references: &mut Vec<String>, operations: &mut Vec<String>) {
-    match value {
-        Value::Object(members) => {
-            references.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
-            operations.extend(members.get("operationId").and_then(Value::as_str).map(str::to_owned));
-            members.values().for_each(|member| walk(member, references, operations));
-        }
-        Value::Array(items) => items.iter().for_each(|item| walk(item, references, operations)),
-        _ => {}
+#[tokio::test]
+async fn whatever_they_say_is_whole_when_it_is_published() {
+    let (openapi, current) = serving();
+    let operation = |id: &str| {
+        json!({"operationId": id, "responses": {"200": {"description": "", "content": {"application/json": {
+            "schema": {"$ref": "#/components/schemas/Gone", "description": "beside"},
+        }}}}})
+    };
+    let broken = json!({
+        "openapi": "3.0.0",
+        "paths": {"/apis/a.io/v1/things": {"get": operation("same"), "put": operation("same")}},
+        "components": {"schemas": {"Unused": {"$ref": "#/components/schemas/Gone"}}},
+    });
+    let broken =
+        ExtensionDocument::read(broken.to_string().as_bytes(), &version("a.io")).expect("a document");
+    let old = json!({
+        "swagger": "2.0",
+        "paths": {"/apis/b.io/v1/things": {
+            "get": {"operationId": "same", "responses": {"200": {"schema": {"$ref": "#/definitions/Gone"}}}},
+            "put": {"operationId": "same", "responses": {"200": {"$ref": "#/responses/Gone"}}},
+        }},
+    });
+    let old = SwaggerPart::read(old.to_string().as_bytes(), &version("b.io")).expect("a document");
+    *current.lock() = all(vec![
+        ("a.io", Arc::new(broken)),
+        ("b.io", Arc::new(ExtensionDocument::converted(&old))),
+        ("c.io", document("c.io", "theirs")),
+    ]);
+    for key in ["apis/a.io/v1", "apis/b.io/v1", "apis/c.io/v1"] {
+        check(key, &get(&openapi, &format!("/openapi/v3/{key}")).await);
     }
 }
 
@@ -151,17 +189,8 @@ async fn upstreams_document_of_version_2_becomes_documents_of_version_3() {
         let openapi = openapi(Arc::default).with_extensions(move || documents.clone());
         let converted = get(&openapi, &format!("/openapi/v3/apis/{group}/{name}")).await;
 
-        let (mut references, mut operations) = (Vec::new(), Vec::new());
-        walk(&converted, &mut references, &mut operations);
-        assert!(!references.is_empty() && !operations.is_empty());
-        for reference in references {
-            let name = reference.strip_prefix("#/components/schemas/").expect("a schema of this document");
-            assert!(converted["components"]["schemas"].get(name).is_some(), "{version} {reference}");
-        }
-        let count = operations.len();
-        operations.sort();
-        operations.dedup();
-        assert_eq!(operations.len(), count, "every operation has a name of its own");
+        check(&version.to_string(), &converted);
+        assert!(!converted["paths"].as_object().is_none_or(serde_json::Map::is_empty));
 
         let file = format!("v3/apis__{group}__{name}_openapi.json");
         let published: Value =

@@ -2,7 +2,13 @@
 
 mod support;
 
-use std::{io::Read as _, sync::Arc};
+use std::{
+    io::Read as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use concord_apis::{Settings, api_set};
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Origin};
@@ -11,7 +17,7 @@ use concord_openapi::OpenApi;
 use flate2::read::GzDecoder;
 use http::HeaderMap;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// What is served, which a test can change.
 #[derive(Clone)]
@@ -167,6 +173,68 @@ async fn compressed_documents_have_the_same_content_and_tags_of_their_own() {
         tags.dedup();
         assert_eq!(tags.len(), 4, "{tags:?}");
     }
+}
+
+#[tokio::test]
+async fn the_index_is_compressed_for_those_who_take_it_so() {
+    let server = Server::new();
+    let (_, plain_headers, plain) = server.answer("/openapi/v3", &[]).await;
+    let gzip = ("accept-encoding", "gzip");
+    let (status, headers, body) = server.answer("/openapi/v3", &[gzip]).await;
+    assert_eq!((status, header(&headers, "content-encoding")), (200, "gzip"));
+    let mut unpacked = Vec::new();
+    GzDecoder::new(&*body).read_to_end(&mut unpacked).expect("gzip");
+    assert_eq!(unpacked, plain);
+    let tag = header(&headers, "etag");
+    assert_ne!(tag, header(&plain_headers, "etag"));
+    let (status, headers, body) = server.answer("/openapi/v3", &[gzip, ("if-none-match", tag)]).await;
+    assert_eq!((status, header(&headers, "content-encoding"), body.len()), (304, "", 0));
+}
+
+#[tokio::test]
+async fn the_hash_of_every_document_is_that_of_its_bytes() {
+    let server = Server::new();
+    for (key, url) in server.urls().await {
+        let (_, hash) = url.split_once("?hash=").expect("a hash");
+        assert_eq!(sha512(&server.answer(&url, &[]).await.2), hash, "{key}");
+    }
+}
+
+fn sha512(bytes: &[u8]) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+/// What the texts say, which a test can change as if what documents are made from were another by then.
+static STATE: AtomicU32 = AtomicU32::new(0);
+
+fn changing() -> Map<String, Value> {
+    let mut texts = concord_builtins::annotations();
+    let state = STATE.load(Ordering::Relaxed);
+    texts.insert("io.k8s.api.core.v1.Pod".to_owned(), json!({"description": state.to_string()}));
+    texts
+}
+
+#[tokio::test]
+async fn nothing_is_kept_for_ever_under_the_hash_of_something_else() {
+    let set = Arc::new(api_set(&Settings::default()));
+    let openapi = support::openapi_with(move || set.clone(), changing);
+    let index = support::get(&openapi, "/openapi/v3").await;
+    let url = index["paths"]["api/v1"]["serverRelativeURL"].as_str().expect("an address");
+    let (_, hash) = url.split_once("?hash=").expect("a hash");
+    for (state, accept) in [(1, "application/json"), (2, ASKED), (3, "application/json")] {
+        STATE.store(state, Ordering::Relaxed);
+        let (status, headers, body) = support::ask(&openapi, url, &[("accept", accept)]).await;
+        assert_eq!((status, header(&headers, "cache-control")), (200, ""), "{state}");
+        assert!(!header(&headers, "etag").contains(hash), "{state}");
+        if accept != ASKED {
+            assert_eq!(header(&headers, "etag"), format!("\"{}\"", sha512(&body)));
+        }
+    }
+    // It is found again as it was told.
+    STATE.store(0, Ordering::Relaxed);
+    let (_, headers, body) = support::ask(&openapi, url, &[]).await;
+    assert_eq!((header(&headers, "cache-control"), &*sha512(&body)), ("public, immutable", hash));
 }
 
 #[tokio::test]

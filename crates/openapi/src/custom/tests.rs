@@ -168,9 +168,10 @@ fn schemas() -> impl Strategy<Value = Value> {
         Just(json!({})),
         Just(json!({"nullable": true, "default": null})),
         Just(json!({"allOf": [{"not": {"enum": [3]}}], "anyOf": [{}], "oneOf": [{"maximum": 1}]})),
-        Just(
-            json!({"x-kubernetes-validations": [{"rule": "true", "message": "m", "optionalOldSelf": true}]})
-        ),
+        Just(json!({"x-kubernetes-validations": [
+            {"rule": "true", "message": "m", "optionalOldSelf": true},
+            {"rule": "self == oldSelf", "messageExpression": "'m'", "reason": "FieldValueForbidden", "fieldPath": ".a"},
+        ]})),
     ];
     leaf.prop_recursive(5, 60, 5, move |inner| {
         let fields = proptest::collection::btree_map("[a-c]{1,2}|x-own|items", inner.clone(), 0..4);
@@ -179,8 +180,18 @@ fn schemas() -> impl Strategy<Value = Value> {
             let object = json!({"type": "object", "required": required, "properties": fields});
             if embedded { with(object, json!({EMBEDDED: true})) } else { object }
         });
-        let list = inner.clone().prop_map(|items| json!({"type": "array", "items": items, "minItems": 0}));
-        let map = inner.prop_map(|values| json!({"type": "object", "additionalProperties": values}));
+        let list_type = prop_oneof![
+            Just(json!({})),
+            Just(json!({"x-kubernetes-list-type": "atomic"})),
+            Just(json!({"x-kubernetes-list-type": "set"})),
+            Just(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]})),
+        ];
+        let list = (inner.clone(), list_type)
+            .prop_map(|(items, of)| with(json!({"type": "array", "items": items, "minItems": 0}), of));
+        let map_type = prop_oneof![Just("atomic"), Just("granular")];
+        let map = (inner, map_type).prop_map(
+            |(values, of)| json!({"type": "object", "additionalProperties": values, "x-kubernetes-map-type": of}),
+        );
         (prop_oneof![3 => object, 1 => list, 1 => map], extras.clone())
             .prop_map(|(schema, extras)| with(schema, extras))
     })
@@ -304,6 +315,26 @@ proptest! {
     fn nothing_an_author_says_is_lost(spec in schemas()) {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         assert_kept(&lossless(&schema), &schema, true);
+    }
+
+    #[test]
+    fn what_an_author_says_of_every_object_is_kept(
+        names in "[a-z]{1,3}", kinds in "[A-Z]{1,3}", length in 0_u32..70, embedded in any::<bool>(),
+    ) {
+        let name = json!({"type": "string", "maxLength": length, "pattern": names});
+        let object = json!({"type": "object", "properties": {
+            "metadata": {"type": "object", "properties": {"name": name, "generateName": {"minLength": 0}}},
+            "kind": {"type": "string", "enum": [kinds]},
+            "apiVersion": {"type": "string", "pattern": names},
+        }});
+        let published = match embedded {
+            true => field(&with(object.clone(), json!({EMBEDDED: true}))).0,
+            false => lossless(&object),
+        };
+        let (published, author) = (&published["properties"], &object["properties"]);
+        assert_eq!(published["metadata"]["anyOf"], json!([{"properties": author["metadata"]["properties"]}]));
+        assert_eq!(published["metadata"]["allOf"].as_array().map(Vec::len), Some(1));
+        assert_eq!((&published["kind"], &published["apiVersion"]), (&author["kind"], &author["apiVersion"]));
     }
 
     #[test]

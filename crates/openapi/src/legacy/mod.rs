@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use concord_meta::GroupVersion;
 use serde_json::{Map, Value, json};
 
-use crate::names;
+use crate::{mend, names};
 use operation::Shared;
 
 /// What marks a document that was converted.
@@ -45,6 +45,9 @@ pub(crate) fn convert(document: &Map<String, Value>, version: &GroupVersion) -> 
             converted[name] = value.clone();
         }
     }
+    if let Value::Object(converted) = &mut converted {
+        mend::mend(converted);
+    }
     converted
 }
 
@@ -62,12 +65,8 @@ pub(crate) fn own_paths<'a>(
 }
 
 fn info(document: &Map<String, Value>) -> Value {
-    let mut info = document.get("info").and_then(Value::as_object).cloned().unwrap_or_default();
-    for name in ["title", "version"] {
-        if !info.get(name).is_some_and(Value::is_string) {
-            info.insert(name.to_owned(), "unknown".into());
-        }
-    }
+    let info = document.get("info").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut info = mend::complete(info);
     info.insert(CONVERTED.to_owned(), "2.0".into());
     info.into()
 }
@@ -102,6 +101,11 @@ pub(crate) fn references(value: &Value, prefix: &str, found: &mut BTreeSet<Strin
         Value::Array(items) => items.iter().for_each(|item| references(item, prefix, found)),
         _ => {}
     }
+}
+
+/// A name as it stands in a JSON pointer.
+pub(crate) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// A name in a JSON pointer.

@@ -1,5 +1,8 @@
 //! A server of documents without a server.
 
+#[allow(dead_code, reason = "not every test uses it")]
+pub(crate) mod structure;
+
 use std::{path::PathBuf, sync::Arc};
 
 use concord_apis::{RuntimeConfig, Settings, api_set};
@@ -8,13 +11,21 @@ use concord_openapi::{Contents, OPENID, OpenApi};
 use concord_server::{Handler as _, full};
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Documents about what `set` gives.
 pub(crate) fn openapi(set: impl Fn() -> Arc<ApiSet> + Send + Sync + 'static) -> OpenApi {
+    openapi_with(set, concord_builtins::annotations)
+}
+
+/// Documents with these texts.
+pub(crate) fn openapi_with(
+    set: impl Fn() -> Arc<ApiSet> + Send + Sync + 'static,
+    annotations: fn() -> Map<String, Value>,
+) -> OpenApi {
     let contents = Contents {
         release: "1.36".to_owned(),
-        annotations: concord_builtins::annotations,
+        annotations,
         definitions: Box::new(|_| None),
         services: OPENID.iter().collect(),
     };
