@@ -1,6 +1,9 @@
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -63,6 +66,8 @@ pub struct Aggregator {
     metrics: Arc<Metrics>,
     /// For the controller.
     failures: Mutex<Option<mpsc::Receiver<Backend>>>,
+    /// Whether all APIServices of this server's own versions have been there.
+    is_registered: Arc<AtomicBool>,
 }
 
 /// A request that is another server's to answer.
@@ -97,7 +102,8 @@ impl Aggregator {
             failures: told,
         };
         let (explicit, failures) = (Arc::new(explicit), Mutex::new(Some(failures)));
-        Self { services, catalogue, remotes, proxy, explicit, prefix, failures, metrics }
+        let is_registered = Arc::default();
+        Self { services, catalogue, remotes, proxy, explicit, prefix, failures, metrics, is_registered }
     }
 
     /// Whether another server answers a request for this path, given what this server serves itself.
@@ -127,7 +133,14 @@ impl Aggregator {
         apis: Arc<Apis>,
         settings: RegistrationSettings,
     ) -> Registration {
-        Registration::new(registry, apis, self.services.clone(), (self.prefix.clone(), settings))
+        let settings = (self.prefix.clone(), settings);
+        Registration::new(registry, apis, self.services.clone(), settings, self.is_registered.clone())
+    }
+
+    /// Whether all APIServices of what this server serves itself have been there since it started: clients that read them
+    /// would take what is missing for not served.
+    pub fn is_registered(&self) -> bool {
+        self.is_registered.load(Ordering::Relaxed)
     }
 
     /// What is registered now.

@@ -1,6 +1,7 @@
 //! What other servers have said about themselves, put together.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     sync::{
         Arc,
@@ -173,7 +174,10 @@ impl Catalogue {
         );
         let document =
             |service: &Arc<ApiService>| Some((service.version.clone(), of(service)?.document.clone()?));
-        let documents: ExtensionDocuments = registered.remote().filter_map(document).collect();
+        // Names of types go to who comes first in discovery, too.
+        let mut services: Vec<&Arc<ApiService>> = registered.remote().collect();
+        services.sort_by_key(|service| Reverse((service.priority.group, service.priority.version)));
+        let documents: ExtensionDocuments = services.into_iter().filter_map(document).collect();
         let extensions =
             if extensions == *before.extensions { before.extensions.clone() } else { Arc::new(extensions) };
         let documents =

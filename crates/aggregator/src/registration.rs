@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -43,6 +46,7 @@ pub struct Registration {
     /// What all keys begin with, with a slash at the end.
     prefix: String,
     settings: RegistrationSettings,
+    is_complete: Arc<AtomicBool>,
 }
 
 /// What [`Registration`] has to know about its server.
@@ -90,8 +94,9 @@ impl Registration {
         apis: Arc<Apis>,
         services: ApiServices,
         (prefix, settings): (String, RegistrationSettings),
+        is_complete: Arc<AtomicBool>,
     ) -> Self {
-        Self { registry, apis, services, prefix, settings }
+        Self { registry, apis, services, prefix, settings, is_complete }
     }
 
     /// Goes on until it is cancelled or the replica ends.
@@ -127,6 +132,7 @@ impl Registration {
         }
         loop {
             let is_settled = self.settle(progress).await;
+            self.is_complete.fetch_or(is_settled, Ordering::Relaxed);
             tokio::select! {
                 batch = services.next() => match batch {
                     Ok(batch) => progress.learn(&batch, services.scope()),

@@ -18,6 +18,7 @@ pub(super) fn health_checks(
     assembly: &Assembly,
 ) -> HealthChecks {
     let (replica, customs) = (assembly.replica.clone(), assembly.parts.customs.clone());
+    let aggregator = assembly.parts.aggregator.clone();
     let ask_store = check_fn("etcd", move || {
         let store = store.clone();
         async move { store.health().await.map_err(|error| Unhealthy(error.to_string())) }
@@ -35,6 +36,10 @@ pub(super) fn health_checks(
         .with_readiness(check_fn("poststarthook/crd-informer-synced", move || {
             let synced = customs.is_synced().then_some(());
             std::future::ready(synced.ok_or_else(|| Unhealthy("not finished".to_owned())))
+        }))
+        .with_readiness(check_fn("autoregister-completion", move || {
+            let registered = aggregator.is_registered().then_some(());
+            std::future::ready(registered.ok_or_else(|| Unhealthy("missing APIServices".to_owned())))
         }));
     assembly.at_rest.health(assembly.parts.health(checks.with(assembly.access.check())))
 }

@@ -14,7 +14,8 @@ async fn a_fresh_server_becomes_ready_and_says_what_it_is() {
     assert_eq!(
         ready.body,
         "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n\
-         [+]poststarthook/crd-informer-synced ok\n[+]poststarthook/rbac/bootstrap-roles ok\n\
+         [+]poststarthook/crd-informer-synced ok\n[+]autoregister-completion ok\n\
+         [+]poststarthook/rbac/bootstrap-roles ok\n\
          [+]poststarthook/start-kube-apiserver-identity-lease-controller ok\n\
          [+]poststarthook/start-kube-apiserver-identity-lease-garbage-collector ok\n\
          [+]poststarthook/built-in-resources-storage-version-updater ok\n[+]shutdown ok\nreadyz check passed\n"
