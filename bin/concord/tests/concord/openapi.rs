@@ -1,5 +1,6 @@
 //! Documents about custom resources, which follow their definitions.
 
+mod changes;
 mod servers;
 
 use std::{collections::BTreeMap, fs};
