@@ -13,8 +13,12 @@ pub(crate) struct Gated {
     features: Vec<Vec<Path>>,
 }
 
-/// From the object to a field.
-type Path = Vec<Step>;
+/// A field, and the way to it from the object.
+struct Path {
+    steps: Vec<Step>,
+    /// A value that the field may have without the feature.
+    kept: Option<&'static str>,
+}
 
 /// One step into an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +41,9 @@ impl Gated {
     /// upstream, what was stored while the feature was on can still be changed.
     pub(crate) fn drop(&self, new: &mut Object, old: Option<&Object>) {
         for paths in &self.features {
-            let in_use = |old: &Object| paths.iter().any(|path| is_used(old, path));
+            let in_use = |old: &Object| paths.iter().any(|path| is_used(old, &path.steps, path.kept));
             if !old.is_some_and(in_use) {
-                paths.iter().for_each(|path| remove(new, path));
+                paths.iter().for_each(|path| remove(new, &path.steps, path.kept));
             }
         }
     }
@@ -49,7 +53,7 @@ impl Gated {
 struct Search<'a> {
     features: &'a FeatureGates,
     found: BTreeMap<String, Vec<Path>>,
-    path: Path,
+    path: Vec<Step>,
     /// The names of the types on the way: a type that contains itself is not entered again.
     within: Vec<String>,
 }
@@ -73,14 +77,21 @@ impl Search<'_> {
         for field in fields {
             let step = Step::Field(field.name().into());
             if field.features().any(|feature| !self.features.enabled(feature)) {
-                let path = self.path.iter().cloned().chain([step]).collect();
+                let kept = self.kept(field.name());
+                let steps = self.path.iter().cloned().chain([step]).collect();
                 let features: Vec<&str> = field.features().collect();
-                self.found.entry(features.join("+")).or_default().push(path);
+                self.found.entry(features.join("+")).or_default().push(Path { steps, kept });
             } else {
                 self.step(step, &place.at(field.ty()));
             }
         }
         self.within.pop();
+    }
+
+    /// Sidecars are init containers that are always restarted, which needs no feature; any other policy does.
+    fn kept(&self, field: &str) -> Option<&'static str> {
+        let of_init = matches!(&self.path[..], [.., Step::Field(list), Step::Each] if **list == *"initContainers");
+        (of_init && field == "restartPolicy").then_some("Always")
     }
 
     fn step(&mut self, step: Step, place: &Place) {
@@ -90,44 +101,53 @@ impl Search<'_> {
     }
 }
 
-/// Whether there is something at a path.
-fn is_used(object: &Object, path: &[Step]) -> bool {
+/// Whether there is something at a path that is there for the feature.
+fn is_used(object: &Object, path: &[Step], kept: Option<&str>) -> bool {
     let [Step::Field(name), rest @ ..] = path else { return false };
-    object.get(&**name).is_some_and(|value| rest.is_empty() || is_used_in(value, rest))
+    object.get(&**name).is_some_and(|value| match rest {
+        [] => kept.is_none_or(|kept| value != kept),
+        rest => is_used_in(value, rest, kept),
+    })
 }
 
-fn is_used_in(value: &Value, path: &[Step]) -> bool {
+fn is_used_in(value: &Value, path: &[Step], kept: Option<&str>) -> bool {
     match (path.first(), value) {
-        (Some(Step::Field(_)), Value::Object(object)) => is_used(object, path),
-        (Some(Step::Each), Value::Array(items)) => items.iter().any(|item| is_used_in(item, &path[1..])),
+        (Some(Step::Field(_)), Value::Object(object)) => is_used(object, path, kept),
+        (Some(Step::Each), Value::Array(items)) => {
+            items.iter().any(|item| is_used_in(item, &path[1..], kept))
+        }
         (Some(Step::Each), Value::Object(values)) => {
-            values.values().any(|value| is_used_in(value, &path[1..]))
+            values.values().any(|value| is_used_in(value, &path[1..], kept))
         }
         _ => false,
     }
 }
 
 /// Removes what is at a path.
-fn remove(object: &mut Object, path: &[Step]) {
+fn remove(object: &mut Object, path: &[Step], kept: Option<&str>) {
     match path {
-        [Step::Field(name)] => drop(object.remove(&**name)),
+        [Step::Field(name)] => {
+            if kept.is_none_or(|kept| object.get(&**name).is_some_and(|value| value != kept)) {
+                object.remove(&**name);
+            }
+        }
         [Step::Field(name), rest @ ..] => {
             if let Some(value) = object.get_mut(&**name) {
-                remove_in(value, rest);
+                remove_in(value, rest, kept);
             }
         }
         _ => {}
     }
 }
 
-fn remove_in(value: &mut Value, path: &[Step]) {
+fn remove_in(value: &mut Value, path: &[Step], kept: Option<&str>) {
     match (path.first(), value) {
-        (Some(Step::Field(_)), Value::Object(object)) => remove(object, path),
+        (Some(Step::Field(_)), Value::Object(object)) => remove(object, path, kept),
         (Some(Step::Each), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| remove_in(item, &path[1..]));
+            items.iter_mut().for_each(|item| remove_in(item, &path[1..], kept));
         }
         (Some(Step::Each), Value::Object(values)) => {
-            values.values_mut().for_each(|value| remove_in(value, &path[1..]));
+            values.values_mut().for_each(|value| remove_in(value, &path[1..], kept));
         }
         _ => {}
     }
@@ -184,6 +204,46 @@ mod tests {
             })
         };
         assert!(!known(Release::OLDEST) && known(Release::LATEST));
+    }
+
+    #[test]
+    fn claims_of_devices_are_fields_of_a_feature_that_the_oldest_release_has_off() {
+        let spec = json!({
+            "resourceClaims": [{"name": "a"}],
+            "containers": [{"resources": {"limits": {}, "claims": [{"name": "a"}]}}],
+        });
+        for (release, flags, kept) in [
+            ("1.33", &[][..], false),
+            ("1.33", &["DynamicResourceAllocation=true"], true),
+            ("1.34", &[], true),
+        ] {
+            let mut new = pod(&spec);
+            gated(release, flags).drop(&mut new, None);
+            let without = pod(&json!({"containers": [{"resources": {"limits": {}}}]}));
+            assert_eq!(new, if kept { pod(&spec) } else { without }, "{release} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn sidecars_are_restarted_without_the_feature_that_other_policies_need() {
+        let with = |init: &Value, main: &Value| pod(&json!({"initContainers": [init], "containers": [main]}));
+        let (none, always, never) =
+            (json!({}), json!({"restartPolicy": "Always"}), json!({"restartPolicy": "Never"}));
+        for (release, init, main, kept) in [
+            ("1.33", &always, &always, (&always, &none)),
+            ("1.34", &never, &never, (&none, &none)),
+            ("1.35", &never, &never, (&never, &never)),
+        ] {
+            let mut new = with(init, main);
+            gated(release, &[]).drop(&mut new, None);
+            assert_eq!(new, with(kept.0, kept.1), "{release}");
+        }
+        // A sidecar does not use the feature; an init container with another policy does.
+        for (old, kept) in [(&always, &none), (&never, &never)] {
+            let mut new = with(&always, &never);
+            gated("1.34", &[]).drop(&mut new, Some(&with(old, &none)));
+            assert_eq!(new, with(&always, kept));
+        }
     }
 
     #[test]
