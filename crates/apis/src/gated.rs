@@ -73,10 +73,12 @@ impl Search<'_> {
         if self.within.iter().any(|name| name == place.go_name()) {
             return;
         }
+        // As upstream's, templates of claims keep what the claims that are made of them lose.
+        let in_template = self.path.len() > 1 && place.go_name().contains("PersistentVolumeClaim");
         self.within.push(place.go_name().to_owned());
         for field in fields {
             let step = Step::Field(field.name().into());
-            if field.features().any(|feature| !self.features.enabled(feature)) {
+            if !in_template && field.features().any(|feature| !self.features.enabled(feature)) {
                 let kept = self.kept(field.name());
                 let steps = self.path.iter().cloned().chain([step]).collect();
                 let features: Vec<&str> = field.features().collect();

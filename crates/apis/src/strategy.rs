@@ -21,7 +21,7 @@ use concord_meta::{
 };
 use concord_registry::{Context, DefaultDeletion, Object, Part, Strategy, metadata, metadata_mut};
 use concord_schema::Schema;
-use concord_validation::Validator;
+use concord_validation::{Gates, Validator};
 use serde_json::Value;
 
 use crate::{
@@ -61,6 +61,11 @@ struct Reset {
 }
 
 impl Reset {
+    /// Nothing is left as it is.
+    fn none() -> Self {
+        Self { paths: Vec::new(), fields: ResetFields::none() }
+    }
+
     fn new(facts: &ResourceFacts, subresource: Option<&str>, versions: &[String]) -> Self {
         let named = facts.reset_fields(subresource);
         let names = |path: &&'static str| -> Vec<&'static str> { path.split('.').collect() };
@@ -118,9 +123,12 @@ impl BuiltinStrategy {
             }
         }
         Self {
-            new_status: new_status(facts, stored),
+            new_status: new_status(facts, stored).filter(|_| wipes_status(facts, &settings.features)),
             time_to_live: strategy.ttl.map(|_| settings.event_ttl),
-            main: Reset::new(facts, None, versions),
+            main: match wipes_status(facts, &settings.features) {
+                true => Reset::new(facts, None, versions),
+                false => Reset::none(),
+            },
             status: Reset::new(facts, Some("status"), versions),
             approval: Reset::new(facts, Some("approval"), versions),
             known,
@@ -129,7 +137,7 @@ impl BuiltinStrategy {
                 .iter()
                 .filter_map(|version| Some((version.clone(), concord_defaults::of(version, facts.kind)?)))
                 .collect(),
-            validator: concord_validation::of(facts.group, facts.kind),
+            validator: validator(facts, &settings.features),
             hooks: hooks(facts.group, facts.plural),
             stored: stored.clone(),
             features: settings.features.clone(),
@@ -178,6 +186,19 @@ impl BuiltinStrategy {
         let path = field::Path::new("metadata").child("name");
         problems.into_iter().map(|problem| field::Error::invalid(&path, name, problem)).collect()
     }
+}
+
+/// Whether a status that is written with the object is ignored, as it is for every kind but one: before 1.36 nobody did so
+/// for ServiceCIDRs.
+fn wipes_status(facts: &ResourceFacts, features: &FeatureGates) -> bool {
+    (facts.group, facts.plural) != ("networking.k8s.io", "servicecidrs")
+        || features.enabled("ServiceCIDRStatusFieldWiping")
+}
+
+/// The rules of a kind where these features are on.
+fn validator(facts: &ResourceFacts, features: &FeatureGates) -> Option<Validator> {
+    let gates = Gates::new(|name| features.enabled(name));
+    concord_validation::of(facts.group, facts.kind).map(|validator| validator.with(gates))
 }
 
 fn new_status(facts: &ResourceFacts, stored: &Schema) -> Option<Value> {
@@ -229,6 +250,8 @@ impl Strategy for BuiltinStrategy {
         match self.facts.name {
             Rule::Subdomain => NameRule::Dns1123Subdomain,
             Rule::Label => NameRule::Dns1123Label,
+            Rule::Service if self.features.enabled("RelaxedServiceNameValidation") => NameRule::Dns1123Label,
+            Rule::Service => NameRule::Dns1035Label,
             _ => NameRule::PathSegment,
         }
     }
@@ -243,6 +266,9 @@ impl Strategy for BuiltinStrategy {
     }
 
     fn prepare_for_create(&self, context: &Context, object: &mut Object) {
+        if let Some(drop) = self.hooks.drop {
+            drop(&self.features, object, None);
+        }
         if let Some(status) = &self.new_status {
             object.insert("status".to_owned(), status.clone());
         }
@@ -258,6 +284,9 @@ impl Strategy for BuiltinStrategy {
     }
 
     fn prepare_for_update(&self, context: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
+        if let Some(drop) = self.hooks.drop {
+            drop(&self.features, new, Some(old));
+        }
         if let Some(reset) = self.reset(part) {
             reset.restore(new, old);
         }
@@ -388,5 +417,18 @@ fn value<'a>(object: &'a Object, field: &SelectableField) -> Cow<'a, str> {
         None => Cow::Borrowed(field.zero),
         Some(Value::String(text)) => Cow::Borrowed(text),
         Some(other) => Cow::Owned(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use concord_builtins::Release;
+
+    use super::*;
+
+    #[test]
+    fn the_rules_know_the_features_of_the_newest_release_by_themselves() {
+        let features = FeatureGates::of(Release::LATEST);
+        assert_eq!(Gates::new(|name| features.enabled(name)), Gates::default());
     }
 }

@@ -3,6 +3,7 @@
 use concord_meta::{GroupVersion, field::BadValue, names};
 
 use crate::{
+    gates::Gate,
     meta,
     node::{Node, Root},
     resources,
@@ -30,10 +31,14 @@ struct Leniency {
     objects: ApiVersion,
 }
 
-const STRICT: Leniency = Leniency { least: 1, target: ApiVersion::Grouped, objects: ApiVersion::WellFormed };
+/// What new ones may be.
+fn strict(root: Root<'_>) -> Leniency {
+    let least = if root.gate(Gate::HPAScaleToZero) { 0 } else { 1 };
+    Leniency { least, target: ApiVersion::Grouped, objects: ApiVersion::WellFormed }
+}
 
 pub(crate) fn autoscaler(root: Root<'_>) {
-    spec(root.get("spec"), STRICT);
+    spec(root.get("spec"), strict(root));
 }
 
 pub(crate) fn autoscaler_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
@@ -45,7 +50,7 @@ pub(crate) fn autoscaler_update<'v>(subresource: &str, new: Root<'v>, old: Root<
         return;
     }
     let before = old.get("spec");
-    let mut leniency = STRICT;
+    let mut leniency = strict(new);
     if before.get("minReplicas").int() == Some(0) {
         leniency.least = 0;
     }

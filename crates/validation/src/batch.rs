@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     apps::is_new_generation,
+    gates::Gate,
     internal,
     labels::{self, Values, selector},
     meta,
@@ -245,9 +246,14 @@ fn template_update(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
         let mut conditions = old_status.get("conditions").items();
         conditions.any(|condition| condition.str("type") == kind && condition.str("status") == "True")
     };
-    let mutable =
+    let stopped =
         suspended && (!old_status.has("startTime") || is_true("Suspended")) && old_status.num("active") == 0;
-    if mutable {
+    let directives = match spec.gate(Gate::MutableSchedulingDirectivesForSuspendedJobs) {
+        true => stopped,
+        false => suspended && !old_status.has("startTime"),
+    };
+    let mutable = stopped && spec.gate(Gate::MutablePodResourcesForSuspendedJobs);
+    if directives {
         for path in [
             "/metadata/annotations",
             "/metadata/labels",
@@ -258,6 +264,8 @@ fn template_update(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
             copy(&mut expected, new_value, path);
         }
         copy(&mut expected, new_value, "/spec/affinity/nodeAffinity");
+    }
+    if mutable {
         for list in ["containers", "initContainers"] {
             resources(&mut expected, new_value, list);
         }

@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::node::Node;
+use crate::{gates::Gate, node::Node};
+
+const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const NO_NETWORK: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// An address, also with leading zeros in decimal parts.
 pub(crate) fn parse_sloppy(text: &str) -> Option<IpAddr> {
@@ -70,12 +73,16 @@ pub(crate) fn legacy_ip(node: Node<'_>, text: &str, valid_before: &[&str]) {
     if valid_before.contains(&text) {
         return;
     }
-    parse(node, text);
+    match node.gate(Gate::StrictIPCIDRValidation) {
+        true => drop(parse(node, text)),
+        false if parse_sloppy(text).is_none() => node.invalid(text, NO_ADDRESS),
+        false => {}
+    }
 }
 
 fn parse(node: Node<'_>, text: &str) -> Option<IpAddr> {
     let Some(address) = parse_sloppy(text) else {
-        node.invalid(text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+        node.invalid(text, NO_ADDRESS);
         return None;
     };
     if !is_strict(text) {
@@ -147,7 +154,7 @@ fn is_strict_prefix(text: &str) -> bool {
 
 fn parse_cidr(node: Node<'_>, text: &str) -> Option<Cidr> {
     let Some(cidr) = Cidr::parse_sloppy(text) else {
-        node.invalid(text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+        node.invalid(text, NO_NETWORK);
         return None;
     };
     if !is_strict_prefix(text) {
@@ -162,8 +169,13 @@ fn parse_cidr(node: Node<'_>, text: &str) -> Option<Cidr> {
 
 /// A network in a field that used to take more than it does now: values it had stay valid.
 pub(crate) fn legacy_cidr(node: Node<'_>, text: &str, valid_before: &[&str]) {
-    if !valid_before.contains(&text) {
-        parse_cidr(node, text);
+    if valid_before.contains(&text) {
+        return;
+    }
+    match node.gate(Gate::StrictIPCIDRValidation) {
+        true => drop(parse_cidr(node, text)),
+        false if Cidr::parse_sloppy(text).is_none() => node.invalid(text, NO_NETWORK),
+        false => {}
     }
 }
 

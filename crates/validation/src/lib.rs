@@ -22,6 +22,7 @@ mod diff;
 mod endpoints;
 mod event;
 mod flow;
+mod gates;
 mod internal;
 mod ip;
 mod json;
@@ -50,6 +51,7 @@ mod volume;
 use concord_meta::field;
 use serde_json::{Map, Value};
 
+pub use self::gates::Gates;
 use self::{
     kinds::Rules,
     node::{Findings, Root},
@@ -62,6 +64,7 @@ pub type Object = Map<String, Value>;
 #[derive(Clone, Copy)]
 pub struct Validator {
     rules: &'static Rules,
+    gates: Gates,
 }
 
 /// The rules of a kind, if it is one that has some. Group and kind are those of the storage version.
@@ -78,7 +81,7 @@ pub fn of(group: &str, kind: &str) -> Option<Validator> {
     kinds::KINDS
         .iter()
         .find(|rules| rules.kind == kind && rules.group == group)
-        .map(|rules| Validator { rules })
+        .map(|rules| Validator { rules, gates: Gates::default() })
 }
 
 /// What is wrong with an Event, in its stored form, that comes through `events.k8s.io/v1`, beyond what is wrong with any;
@@ -91,10 +94,16 @@ pub fn strict_event(new: &Object, old: Option<&Object>) -> Vec<field::Error> {
 }
 
 impl Validator {
+    /// The same rules where other features are on than v1.36 has by default.
+    #[must_use]
+    pub fn with(self, gates: Gates) -> Self {
+        Self { gates, ..self }
+    }
+
     /// What is wrong with a new object beyond what any object's metadata must be.
     #[must_use]
     pub fn create(self, object: &Object) -> Vec<field::Error> {
-        let findings = Findings::default();
+        let findings = Findings::new(self.gates);
         let root = Root::new(&findings, object);
         if !self.rules.any_finalizers {
             meta::finalizers(root);
@@ -106,7 +115,7 @@ impl Validator {
     /// What is wrong with a changed object, which was `old` before. The subresource is empty for the object itself.
     #[must_use]
     pub fn update(self, subresource: &str, new: &Object, old: &Object) -> Vec<field::Error> {
-        let findings = Findings::default();
+        let findings = Findings::new(self.gates);
         (self.rules.update)(subresource, Root::new(&findings, new), Root::new(&findings, old));
         findings.take()
     }
@@ -115,7 +124,7 @@ impl Validator {
     #[must_use]
     pub fn warnings(self, new: &Object, old: Option<&Object>) -> Vec<String> {
         let Some(warnings) = self.rules.warnings else { return Vec::new() };
-        let findings = Findings::default();
+        let findings = Findings::new(self.gates);
         warnings(Root::new(&findings, new), old.map(|old| Root::new(&findings, old)));
         findings.take_warnings()
     }

@@ -11,12 +11,15 @@ use std::{borrow::Cow, cell::RefCell};
 use concord_meta::field::{BadValue, Error, Path};
 use serde_json::{Map, Value};
 
+use crate::gates::{Gate, Gates};
+
 /// The place of errors that name none: upstream's path with an empty name, which is not its absent path.
 const NOWHERE: u32 = u32::MAX;
 
 /// What all nodes of one validation share.
 #[derive(Default)]
 pub(crate) struct Findings<'v> {
+    gates: Gates,
     steps: RefCell<Vec<(u32, Step<'v>)>>,
     errors: RefCell<Vec<Error>>,
     warnings: RefCell<Vec<String>>,
@@ -30,6 +33,11 @@ enum Step<'v> {
 }
 
 impl<'v> Findings<'v> {
+    /// Nothing yet, where these features are on.
+    pub(crate) fn new(gates: Gates) -> Self {
+        Self { gates, ..Self::default() }
+    }
+
     /// The errors so far, in the order of their discovery.
     pub(crate) fn take(&self) -> Vec<Error> {
         self.errors.take()
@@ -117,6 +125,11 @@ impl<'v> Root<'v> {
         self.object.get("metadata")?.get("annotations")?.get(key)?.as_str()
     }
 
+    /// Whether a feature is there.
+    pub(crate) fn gate(self, gate: Gate) -> bool {
+        self.findings.gates.has(gate)
+    }
+
     /// Warns about the object.
     pub(crate) fn warn(self, text: impl Into<String>) {
         self.findings.warnings.borrow_mut().push(text.into());
@@ -168,6 +181,11 @@ impl<'v> Node<'v> {
     /// The place without a name, for errors about the object as a whole.
     pub(crate) fn nowhere(self) -> Self {
         Self { value: None, at: NOWHERE, ..self }
+    }
+
+    /// Whether a feature is there.
+    pub(crate) fn gate(self, gate: Gate) -> bool {
+        self.findings.gates.has(gate)
     }
 
     /// The same place with another value.

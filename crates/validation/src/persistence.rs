@@ -4,6 +4,7 @@ use concord_meta::{field::BadValue, names};
 use serde_json::Value;
 
 use crate::{
+    gates::Gate,
     internal,
     labels::{Values, selector},
     meta,
@@ -17,15 +18,20 @@ pub(crate) const ACCESS_MODES: [&str; 4] =
 pub(crate) const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
+/// Why a class stays as it is while 1.33 is emulated.
+pub(crate) const CLASSES_ARE_OFF: &str =
+    "update is forbidden when the VolumeAttributesClass feature gate is disabled";
+
 /// What an update of a claim may keep.
 pub(crate) struct ClaimOptions {
     pub(crate) selector_values: Values,
     pub(crate) any_api_group: bool,
+    pub(crate) class_in_use: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> Self {
-        Self { selector_values: Values::Labels, any_api_group: false }
+        Self { selector_values: Values::Labels, any_api_group: false, class_in_use: false }
     }
 }
 
@@ -68,7 +74,9 @@ pub(crate) fn claim_spec(spec: Node<'_>, options: &ClaimOptions) {
     data_source(reference, options);
     reference.get("namespace").optional_and(names::dns1123_label);
     sources_match(spec, source, reference);
-    spec.get("volumeAttributesClassName").optional_and(names::dns1123_subdomain);
+    if spec.gate(Gate::VolumeAttributesClass) || options.class_in_use {
+        spec.get("volumeAttributesClassName").optional_and(names::dns1123_subdomain);
+    }
 }
 
 /// Sources of other kinds than these two are left out without a word where they do not stand in `dataSourceRef`.
@@ -122,6 +130,7 @@ pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) 
     let options = ClaimOptions {
         selector_values: if broken { Values::Any } else { Values::Labels },
         any_api_group: has_group("dataSource") || has_group("dataSourceRef"),
+        class_in_use: old.get("spec").has("volumeAttributesClassName"),
     };
     meta::whole(new);
     let spec = new.get("spec");
@@ -198,7 +207,11 @@ fn shrunk(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
 fn attributes_class(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
     let class = spec.get("volumeAttributesClassName");
     let changed = class.value() != before.raw("volumeAttributesClassName");
-    if changed && old_status.has("currentVolumeAttributesClassName") {
+    if changed && !class.gate(Gate::VolumeAttributesClass) {
+        class.forbidden(CLASSES_ARE_OFF);
+    }
+    let validated = class.gate(Gate::VolumeAttributesClass) || before.has("volumeAttributesClassName");
+    if changed && validated && old_status.has("currentVolumeAttributesClassName") {
         if !class.is_set() {
             class.forbidden(
                 "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil",

@@ -135,7 +135,7 @@ pub(crate) fn runtime_class(root: Root<'_>) {
     let scheduling = root.get("scheduling");
     labels(scheduling.get("nodeSelector"));
     let tolerations = scheduling.get("tolerations");
-    pod::tolerations(tolerations);
+    pod::tolerations_with(tolerations, false);
     let mut seen: Vec<[&str; 4]> = Vec::new();
     for toleration in tolerations.items() {
         let key = ["key", "operator", "value", "effect"].map(|name| toleration.str(name));

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 pub(crate) use self::warnings::warnings;
 use crate::{
+    gates::Gate,
     internal,
     ip::{endpoint_ip, is_dual_stack, is_v4, legacy_cidr, legacy_ip, parse_sloppy},
     labels, meta,
@@ -334,8 +335,11 @@ fn traffic(spec: Node<'_>) {
     }
     internal.optional_one_of(&["Cluster", "Local"]);
     let distribution = spec.get("trafficDistribution");
-    let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    let known: &[&str] = match distribution.gate(Gate::PreferSameTrafficDistribution) {
+        true => &["PreferClose", "PreferSameZone", "PreferSameNode"],
+        false => &["PreferClose"],
+    };
     if distribution.is_set() && !known.contains(&distribution.text()) {
-        distribution.not_supported(distribution.text(), &known);
+        distribution.not_supported(distribution.text(), known);
     }
 }

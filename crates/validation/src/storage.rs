@@ -4,6 +4,7 @@ use concord_meta::{field::BadValue, names};
 use serde_json::Value;
 
 use crate::{
+    gates::Gate,
     labels::{self, Values, selector},
     meta,
     node::{Node, Root},
@@ -192,6 +193,9 @@ pub(crate) fn csi_driver(root: Root<'_>) {
     if !spec.has("seLinuxMount") {
         spec.child("seLinuxMount").required("");
     }
+    if !spec.has("preventPodSchedulingIfMissing") && spec.gate(Gate::VolumeLimitScaling) {
+        spec.child("preventPodSchedulingIfMissing").required("");
+    }
     let period = spec.get("nodeAllocatableUpdatePeriodSeconds");
     if let Some(seconds) = period.int().filter(|seconds| *seconds < 10) {
         period.invalid(seconds, "must be greater than or equal to 10 seconds");
@@ -272,10 +276,13 @@ pub(crate) fn csi_node_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::whole(new);
     csi_node(new);
     let drivers = new.get("spec").get("drivers");
+    let mutable_count = new.gate(Gate::MutableCSINodeAllocatableCount);
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
         if let Some(members) = driver.as_object_mut() {
-            members.remove("allocatable");
+            if mutable_count {
+                members.remove("allocatable");
+            }
         }
         driver
     };

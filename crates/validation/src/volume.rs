@@ -4,11 +4,12 @@ use concord_meta::{field::BadValue, names};
 use serde_json::{Map, Value};
 
 use crate::{
+    gates::Gate,
     internal,
     labels::Values,
     meta,
     node::{Node, Root},
-    persistence::{VOLUME_MODES, access_modes},
+    persistence::{CLASSES_ARE_OFF, VOLUME_MODES, access_modes},
     pod::{self, sources::*},
     resources,
     rules::{IMMUTABLE, no_backsteps, same},
@@ -308,13 +309,18 @@ fn unchanged<'v>(new: Root<'v>, spec: Node<'v>, before: Node<'v>) {
         new.child("volumeMode").invalid(shown, IMMUTABLE);
     }
     let (affinity, old_affinity) = (spec.get("nodeAffinity"), before.get("nodeAffinity"));
-    if old_affinity.is_set() && !same(affinity.value(), renamed(affinity, old_affinity).as_ref()) {
+    let fixed = old_affinity.is_set() && !spec.gate(Gate::MutablePVNodeAffinity);
+    if fixed && !same(affinity.value(), renamed(affinity, old_affinity).as_ref()) {
         let shown = internal::shown("VolumeNodeAffinity", affinity.value());
         let detail = format!("{IMMUTABLE}, except for updating from beta label to GA");
         new.child("nodeAffinity").invalid(shown, detail);
     }
-    if before.has("volumeAttributesClassName") && !spec.has("volumeAttributesClassName") {
-        spec.child("volumeAttributesClassName").forbidden("update from non-nil value to nil is forbidden");
+    let class = spec.get("volumeAttributesClassName");
+    if class.value() != before.raw("volumeAttributesClassName") && !class.gate(Gate::VolumeAttributesClass) {
+        class.forbidden(CLASSES_ARE_OFF);
+    }
+    if before.has("volumeAttributesClassName") && !class.is_set() {
+        class.forbidden("update from non-nil value to nil is forbidden");
     }
 }
 

@@ -5,6 +5,7 @@
 //! ```text
 //! create spec/type="X" ; spec/ports-       set a member, remove one
 //! update/status spec/x=1 => status/y=2     update through a subresource, after the object was changed as before the arrow
+//! [A=true B=false] create spec/x=1         the same where feature A is on and B off
 //!   spec.type: Unsupported value: "X"      the errors that follow, one per line, `\n` for line breaks
 //! ```
 //!
@@ -17,6 +18,7 @@ use concord_meta::{
     names::NameRule,
     objectmeta::{self, Scope},
 };
+use concord_validation::{Gates, Validator};
 use serde_json::{Map, Value};
 
 fn apply(object: &Value, changes: &str) -> Value {
@@ -74,7 +76,7 @@ fn object(value: &Value) -> &Map<String, Value> {
 
 /// The rules of the kind come after those that hold for any object.
 fn update(
-    validator: concord_validation::Validator,
+    validator: Validator,
     subresource: &str,
     new: &Value,
     old: &Value,
@@ -89,7 +91,25 @@ fn update(
     errors
 }
 
-fn answer(validator: concord_validation::Validator, base: &Value, action: &str) -> Vec<String> {
+/// The validator with the gates that a row begins with, and the rest of the row.
+fn gated(validator: Validator, row: &str) -> (Validator, &str) {
+    let Some((gates, row)) = row.strip_prefix('[').and_then(|row| row.split_once("] ")) else {
+        return (validator, row);
+    };
+    let set: Vec<(&str, bool)> = gates
+        .split(' ')
+        .map(|gate| gate.split_once('=').unwrap_or_else(|| panic!("{gate}: no value")))
+        .map(|(name, value)| (name, value.parse().unwrap_or_else(|_| panic!("{name}: neither true nor false"))))
+        .collect();
+    for (name, _) in &set {
+        let alone = Gates::new(|gate| gate == *name);
+        assert_ne!(alone, Gates::new(|_| false), "{name}: no rule depends on it");
+    }
+    (validator.with(Gates::default().and(&set)), row)
+}
+
+fn answer(validator: Validator, base: &Value, action: &str) -> Vec<String> {
+    let (validator, action) = gated(validator, action);
     let (verb, changes) = action.split_once(' ').unwrap_or((action, ""));
     let (before, changes) = changes.split_once(" => ").unwrap_or(("", changes));
     let old = apply(base, before);

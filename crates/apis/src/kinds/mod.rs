@@ -17,6 +17,7 @@ mod services;
 mod storage_versions;
 mod volumes;
 
+use concord_builtins::FeatureGates;
 use concord_meta::{field, options::DeleteOptions};
 use concord_registry::{Context, Object, Part};
 
@@ -29,6 +30,9 @@ type Warnings = fn(&Object, Option<&Object>) -> Vec<String>;
 pub(crate) struct Hooks {
     /// After the defaults: what is never stored as a client says it.
     pub(crate) default: Option<fn(&mut Object)>,
+    /// Before a create or an update is prepared, with what was there before: what belongs to features that are off, where a
+    /// table of fields cannot say it.
+    pub(crate) drop: Option<fn(&FeatureGates, &mut Object, Option<&Object>)>,
     /// After the common preparation of a create.
     pub(crate) create: Option<fn(&Context, &mut Object)>,
     /// After the common preparation of an update.
@@ -55,6 +59,7 @@ impl Hooks {
     /// Nothing.
     const NONE: Self = Self {
         default: None,
+        drop: None,
         create: None,
         update: None,
         validate_create: None,

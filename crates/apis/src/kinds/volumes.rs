@@ -1,5 +1,6 @@
 //! Volumes and claims to them.
 
+use concord_builtins::FeatureGates;
 use concord_registry::{Context, Object, Part};
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::{Hooks, member};
 pub(super) const VOLUMES: Hooks =
     Hooks { create: Some(create_volume), update: Some(update_volume), ..Hooks::NONE };
 pub(super) const CLAIMS: Hooks =
-    Hooks { create: Some(create_claim), update: Some(update_claim), ..Hooks::NONE };
+    Hooks { drop: Some(drop_far_sources), create: Some(create_claim), update: Some(update_claim), ..Hooks::NONE };
 
 /// When the phase of a volume changed.
 const SINCE: &str = "lastPhaseTransitionTime";
@@ -49,18 +50,27 @@ fn update_claim(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
     }
 }
 
+/// A source in another namespace is a feature of its own, which no release has on by default.
+fn drop_far_sources(features: &FeatureGates, new: &mut Object, old: Option<&Object>) {
+    let had_source = old.and_then(|old| old.get("spec")?.as_object()).is_some_and(|old| has(old, "dataSourceRef"));
+    if had_source || features.enabled("CrossNamespaceVolumeDataSource") {
+        return;
+    }
+    let spec = member(new, "spec");
+    let far = spec.get("dataSourceRef").and_then(|source| source.get("namespace")?.as_str());
+    if far.is_some_and(|namespace| !namespace.is_empty()) {
+        spec.remove("dataSourceRef");
+    }
+}
+
+fn has(spec: &Object, field: &str) -> bool {
+    spec.get(field).is_some_and(|value| !value.is_null())
+}
+
 /// Where a claim's data comes from is said by two fields. The older one takes claims and snapshots only, and what is said
 /// by one of them is said by the other.
 fn settle_sources(spec: &mut Object, old: Option<&Object>) {
-    let has = |spec: &Object, field: &str| spec.get(field).is_some_and(|value| !value.is_null());
     let in_use = old.is_some_and(|old| has(old, "dataSource") || has(old, "dataSourceRef"));
-    let elsewhere = spec.get("dataSourceRef").and_then(|source| source.get("namespace")?.as_str());
-    // A source in another namespace is a feature of its own, which no release has on.
-    if elsewhere.is_some_and(|namespace| !namespace.is_empty())
-        && !old.is_some_and(|old| has(old, "dataSourceRef"))
-    {
-        spec.remove("dataSourceRef");
-    }
     if !in_use && !has(spec, "dataSourceRef") && !spec.get("dataSource").is_some_and(is_claim_or_snapshot) {
         spec.remove("dataSource");
     }
@@ -115,7 +125,22 @@ mod tests {
         );
         let kept = settled(&json!({"dataSource": other}), Some(&json!({"dataSource": other})));
         assert_eq!(kept, json!({"dataSource": other, "dataSourceRef": other}));
-        let elsewhere = json!({"kind": "Other", "name": "a", "namespace": "b"});
-        assert_eq!(settled(&json!({"dataSourceRef": elsewhere}), None), json!({}));
+    }
+
+    #[test]
+    fn sources_in_other_namespaces_need_a_feature() {
+        let claim = json!({"spec": {"dataSourceRef": {"kind": "Other", "name": "a", "namespace": "b"}}});
+        let claim = claim.as_object().expect("an object");
+        let release = concord_builtins::Release::LATEST;
+        let on = FeatureGates::parse(release, release, &["CrossNamespaceVolumeDataSource=true"]).expect("good");
+        for (features, old, kept) in [
+            (FeatureGates::of(release), None, false),
+            (FeatureGates::of(release), Some(claim), true),
+            (on, None, true),
+        ] {
+            let mut new = claim.clone();
+            drop_far_sources(&features, &mut new, old);
+            assert_eq!(new == *claim, kept);
+        }
     }
 }

@@ -241,6 +241,7 @@ fn strategy(words: &'static str) -> Option<StrategyFacts> {
 fn name_rule(word: &str) -> Option<NameRule> {
     Some(match word {
         "label" => NameRule::Label,
+        "service" => NameRule::Service,
         "path-segment" => NameRule::PathSegment,
         "config-map-key" => NameRule::ConfigMapKey,
         "ip-address" => NameRule::IpAddress,

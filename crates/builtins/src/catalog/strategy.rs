@@ -52,6 +52,8 @@ pub enum NameRule {
     Subdomain,
     /// A DNS-1123 label.
     Label,
+    /// A DNS-1123 label, or a DNS-1035 label where the feature RelaxedServiceNameValidation is off.
+    Service,
     /// Any path segment.
     PathSegment,
     /// The key of a ConfigMap: letters, digits, `-`, `_` and `.`.

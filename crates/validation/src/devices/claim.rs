@@ -7,6 +7,7 @@ use super::{
     toleration,
 };
 use crate::{
+    gates::Gate,
     internal, labels, meta,
     node::{Node, Root},
     rules::{IMMUTABLE, same},
@@ -114,6 +115,8 @@ fn constraint<'v>(constraint: Node<'v>, requests: Node<'v>) {
         fully_qualified(matching);
     } else if distinct.is_set() {
         fully_qualified(distinct);
+    } else if !constraint.gate(Gate::DRAConsumableCapacity) {
+        matching.required("");
     } else {
         constraint.required(
             "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set",

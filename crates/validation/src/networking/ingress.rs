@@ -3,6 +3,7 @@
 use concord_meta::{field::BadValue, names};
 
 use crate::{
+    gates::Gate,
     ip::{legacy_ip, parse_sloppy, warn_ip},
     meta,
     node::{Node, Root},
@@ -18,6 +19,8 @@ const NOT_AN_ADDRESS: &str = "must be a DNS name, not an IP address";
 struct Leniency {
     secret_names: bool,
     wildcard_rules: bool,
+    /// Services may have names that only the newer rule takes.
+    relaxed_names: bool,
 }
 
 pub(crate) fn ingress(root: Root<'_>) {
@@ -34,12 +37,14 @@ pub(crate) fn ingress(root: Root<'_>) {
 }
 
 fn ingress_spec(spec: Node<'_>, leniency: Leniency) {
+    let relaxed = leniency.relaxed_names || spec.gate(Gate::RelaxedServiceNameValidation);
+    let leniency = Leniency { relaxed_names: relaxed, ..leniency };
     let (rules, backend) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && !backend.is_set() {
         spec.invalid(rules.shown(), "either `defaultBackend` or `rules` must be specified");
     }
     if backend.is_set() {
-        self::backend(backend);
+        self::backend(backend, relaxed);
     }
     rules.items().for_each(|one| rule(one, leniency));
     for tls in spec.get("tls").items() {
@@ -90,11 +95,11 @@ fn rule(rule: Node<'_>, leniency: Leniency) {
         host_name(host);
     }
     if !(host.text().contains('*') && leniency.wildcard_rules) {
-        rule_value(rule);
+        rule_value(rule, leniency.relaxed_names);
     }
 }
 
-fn rule_value(rule: Node<'_>) {
+fn rule_value(rule: Node<'_>, relaxed: bool) {
     if !rule.has("http") {
         return;
     }
@@ -102,10 +107,10 @@ fn rule_value(rule: Node<'_>) {
     if paths.is_empty() {
         paths.required("");
     }
-    paths.items().for_each(http_path);
+    paths.items().for_each(|path| http_path(path, relaxed));
 }
 
-fn http_path(node: Node<'_>) {
+fn http_path(node: Node<'_>, relaxed: bool) {
     let (kind, path) = (node.get("pathType"), node.get("path"));
     let text = path.text();
     match kind.text() {
@@ -128,10 +133,10 @@ fn http_path(node: Node<'_>) {
         }
         _ => kind.unsupported(&["Exact", "ImplementationSpecific", "Prefix"]),
     }
-    backend(node.get("backend"));
+    backend(node.get("backend"), relaxed);
 }
 
-fn backend(node: Node<'_>) {
+fn backend(node: Node<'_>, relaxed: bool) {
     let (resource, service) = (node.get("resource"), node.get("service"));
     match (resource.is_set(), service.is_set()) {
         (true, true) => node.invalid("", "cannot set both resource and service backends"),
@@ -143,7 +148,7 @@ fn backend(node: Node<'_>) {
             resource.get("name").required_and(names::path_segment);
         }
         (false, true) => {
-            service.get("name").required_and(names::dns1123_label);
+            service.get("name").required_and(if relaxed { names::dns1123_label } else { names::dns1035_label });
             let port = service.get("port");
             match (port.str("name").is_empty(), port.num("number") == 0) {
                 (false, false) => node.invalid("", "cannot set both port name & port number"),
@@ -164,13 +169,24 @@ pub(crate) fn ingress_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>
     let before = old.get("spec");
     let bad_secret =
         |tls: Node<'_>| tls.get("secretName").breaks(|name| name.optional_and(names::dns1123_subdomain));
-    let bad_rule = |rule: Node<'_>| rule.str("host").contains('*') && rule.breaks(rule_value);
+    let bad_rule = |rule: Node<'_>| rule.str("host").contains('*') && rule.breaks(|rule| rule_value(rule, true));
     let leniency = Leniency {
         secret_names: before.get("tls").items().any(bad_secret),
         wildcard_rules: before.get("rules").items().any(bad_rule),
+        relaxed_names: has_relaxed_name(before),
     };
     meta::whole(new);
     ingress_spec(new.get("spec"), leniency);
+}
+
+/// Whether a backend is a Service whose name only the newer rule takes.
+fn has_relaxed_name(spec: Node<'_>) -> bool {
+    let paths = spec.get("rules").items().flat_map(|rule| rule.get2("http", "paths").items());
+    let backends = paths.map(|path| path.get("backend")).chain([spec.get("defaultBackend")]);
+    backends.map(|backend| backend.get("service")).filter(|service| service.is_set()).any(|service| {
+        let name = service.str("name");
+        names::dns1123_label(name).is_empty() && !names::dns1035_label(name).is_empty()
+    })
 }
 
 fn status(status: Node<'_>, before: Node<'_>) {

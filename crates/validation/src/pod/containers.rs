@@ -11,7 +11,7 @@ use super::{
     security::security_context,
     sources::pull_policy,
 };
-use crate::{node::Node, resources, rules::port_name};
+use crate::{gates::Gate, node::Node, resources, rules::port_name};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
@@ -43,7 +43,7 @@ pub(super) fn containers<'v>(containers: Node<'v>, pod: &Pod<'v>) {
             false => seen.push(name),
         }
         lifecycle_and_probes(container, pod);
-        restart_policy(container);
+        restart_policy(container, may_restart_all(pod, container));
     }
     host_ports(containers.items());
 }
@@ -52,7 +52,7 @@ pub(super) fn init_containers<'v>(containers: Node<'v>, regular: Node<'v>, pod: 
     let mut seen: Vec<&str> = regular.list().iter().map(name_of).collect();
     for container in containers.items() {
         common(container, pod);
-        init_restart_policy(container);
+        init_restart_policy(container, may_restart_all(pod, container));
         let restarts = container.str("restartPolicy") == "Always";
         let name = container.str("name");
         match seen.contains(&name) {
@@ -261,7 +261,12 @@ fn resize_policy(policies: Node<'_>, pod: &Pod<'_>) {
     }
 }
 
-fn restart_policy(container: Node<'_>) {
+/// Whether rules may restart all containers of the pod.
+fn may_restart_all(pod: &Pod<'_>, container: Node<'_>) -> bool {
+    pod.options.restart_all_containers || container.gate(Gate::RestartAllContainersOnContainerExits)
+}
+
+fn restart_policy(container: Node<'_>, all: bool) {
     let (policy, rules) = (container.get("restartPolicy"), container.get("restartPolicyRules"));
     if !policy.is_set() {
         if rules.is_empty() {
@@ -275,7 +280,8 @@ fn restart_policy(container: Node<'_>) {
         rules.too_many(rules.len(), 20);
     }
     for rule in rules.items() {
-        rule.get("action").one_of(&["Restart", "RestartAllContainers"]);
+        let actions: &[&str] = if all { &["Restart", "RestartAllContainers"] } else { &["Restart"] };
+        rule.get("action").one_of(actions);
         let codes = rule.get("exitCodes");
         if !codes.is_set() {
             codes.required("must be specified");
@@ -289,10 +295,16 @@ fn restart_policy(container: Node<'_>) {
     }
 }
 
-fn init_restart_policy(container: Node<'_>) {
+fn init_restart_policy(container: Node<'_>, all: bool) {
     let (policy, rules) = (container.get("restartPolicy"), container.get("restartPolicyRules"));
     match policy.is_set() {
-        true => restart_policy(container),
+        true if policy.text() == "Always" && !all => {
+            if !rules.is_empty() {
+                let why = "restartPolicyRules are not allowed for init containers with restart policy Always";
+                rules.forbidden(why);
+            }
+        }
+        true => restart_policy(container, all),
         false if !rules.is_empty() => policy.required(NO_RULES_WITHOUT_POLICY),
         false => {}
     }

@@ -27,11 +27,12 @@ use serde_json::Value;
 pub(crate) use self::{
     affinity::{has_invalid_values, node_selector},
     options::Options,
-    scheduling::{taint_effect, tolerations},
+    scheduling::{taint_effect, tolerations_with},
     warnings::{new_pod_warnings as warnings, node_label, node_term, template_warnings},
 };
 use self::{os::all_containers, volumes::Volumes};
 use crate::{
+    gates::Gate,
     labels,
     node::{Node, Root},
     resources,
@@ -156,7 +157,9 @@ fn pod_spec<'v>(spec: Node<'v>, name: Option<&str>, is_mirror: bool, options: &O
     host_users(&pod);
     network::hostname_override(spec);
     names_and_numbers(spec, options);
-    tolerations(spec.get("tolerations"));
+    let comparing =
+        options.comparing_tolerations || spec.gate(Gate::TaintTolerationComparisonOperators);
+    tolerations_with(spec.get("tolerations"), comparing);
     network::host_aliases(spec.get("hostAliases"));
     classes(spec, options);
     os::operating_system(&pod);
@@ -201,7 +204,9 @@ fn host_users(pod: &Pod<'_>) {
     if pod.uses_host_users() {
         return;
     }
-    if !pod.options.user_namespaces_with_host_network && spec.flag("hostNetwork") {
+    let with_host_network = pod.options.user_namespaces_with_host_network
+        || spec.gate(Gate::UserNamespacesHostNetworkSupport);
+    if !with_host_network && spec.flag("hostNetwork") {
         spec.child("hostNetwork").forbidden(DETAIL);
     }
     for (flag, called) in [("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {

@@ -1,6 +1,6 @@
 //! What an update may keep although a new object may not have it.
 
-use super::{affinity, security};
+use super::{affinity, scheduling, security};
 use crate::{
     labels::{Values, selector},
     node::Node,
@@ -21,7 +21,8 @@ pub(crate) struct Options<'v> {
     pub(crate) selector_values: Values,
     pub(crate) node_affinity_values: Values,
     pub(crate) invalid_spread_selector: bool,
-    pub(crate) legacy_match_label_keys: bool,
+    pub(crate) breaks_match_label_keys: bool,
+    pub(crate) breaks_legacy_match_label_keys: bool,
     pub(crate) non_local_token_path: bool,
     pub(crate) host_sysctls: bool,
     pub(crate) any_selinux_change_policy: bool,
@@ -29,6 +30,8 @@ pub(crate) struct Options<'v> {
     pub(crate) user_namespaces_with_devices: bool,
     pub(crate) restart_container_for_init: bool,
     pub(crate) invalid_deletion_cost: bool,
+    pub(crate) restart_all_containers: bool,
+    pub(crate) comparing_tolerations: bool,
 }
 
 impl Default for Options<'_> {
@@ -41,7 +44,8 @@ impl Default for Options<'_> {
             selector_values: Values::Labels,
             node_affinity_values: Values::Labels,
             invalid_spread_selector: false,
-            legacy_match_label_keys: false,
+            breaks_match_label_keys: false,
+            breaks_legacy_match_label_keys: false,
             non_local_token_path: false,
             host_sysctls: false,
             any_selinux_change_policy: false,
@@ -49,6 +53,8 @@ impl Default for Options<'_> {
             user_namespaces_with_devices: false,
             restart_container_for_init: false,
             invalid_deletion_cost: false,
+            restart_all_containers: false,
+            comparing_tolerations: false,
         }
     }
 }
@@ -73,7 +79,9 @@ impl Options<'_> {
             node_affinity_values: any_if(affinity::has_invalid_values(affinity::required_terms(affinity))),
             invalid_spread_selector: spread()
                 .any(|spread| spread.get("labelSelector").breaks(|node| selector(node, Values::Labels))),
-            legacy_match_label_keys: spread().any(|spread| {
+            breaks_legacy_match_label_keys: spread()
+                .any(|spread| spread.breaks(scheduling::legacy_match_label_keys)),
+            breaks_match_label_keys: spread().any(|spread| {
                 spread.breaks(|spread| affinity::match_label_keys(spread, spread.get("labelSelector"), false))
             }),
             non_local_token_path: has_non_local_token_path(old),
@@ -93,6 +101,11 @@ impl Options<'_> {
                         .any(|policy| policy.str("restartPolicy") == "RestartContainer")
             }),
             invalid_deletion_cost: !super::annotations::has_valid_deletion_cost(annotations),
+            restart_all_containers: may_restart_all(old),
+            comparing_tolerations: old
+                .get("tolerations")
+                .items()
+                .any(|toleration| ["Lt", "Gt"].contains(&toleration.str("operator"))),
             ..Self::default()
         }
     }
@@ -101,6 +114,17 @@ impl Options<'_> {
     pub(crate) fn for_template(old: Node<'_>) -> Self {
         Self::for_update(old.get("spec"), old.get2("metadata", "annotations"))
     }
+}
+
+/// Whether a rule restarts all containers, or a sidecar has rules, which is the same feature.
+fn may_restart_all(spec: Node<'_>) -> bool {
+    ["containers", "initContainers"].into_iter().flat_map(|list| spec.get(list).items()).any(|container| {
+        let rules = container.get("restartPolicyRules");
+        rules.items().any(|rule| rule.str("action") == "RestartAllContainers")
+            || !rules.is_empty()
+                && container.str("restartPolicy") == "Always"
+                && spec.get("initContainers").list().iter().any(|init| Some(init) == container.value())
+    })
 }
 
 fn has_indivisible_hugepages(spec: Node<'_>) -> bool {

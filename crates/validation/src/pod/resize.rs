@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Options, annotations, update::whole};
 use crate::{
+    gates::Gate,
     node::{Node, Root},
     rules::same,
 };
@@ -36,6 +37,10 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
     }
     let mut munged = spec.object().cloned().unwrap_or_default();
     if has_pod_resources(spec) || has_pod_resources(before) {
+        if !spec.gate(Gate::InPlacePodLevelResourcesVerticalScaling) {
+            let why = "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
+            return spec.nowhere().forbidden(why);
+        }
         pod_level(spec, before, &mut munged);
     }
     if !old.get("status").get("nodeAllocatableResourceClaimStatuses").is_empty() {
@@ -45,7 +50,8 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
         return;
     }
     for list in ["initContainers", "containers"] {
-        for (container, old) in spec.get(list).items().zip(before.get(list).items()) {
+        let containers = spec.get(list).items().zip(before.get(list).items());
+        for (container, old) in containers.filter(|(_, old)| list == "containers" || is_resizable(*old)) {
             nothing_removed(container.get("resources"), old.get("resources"), "resource");
         }
     }
@@ -54,6 +60,11 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
     if spec.errors() == 0 && !same(Some(&Value::Object(munged)), before.value()) {
         spec.forbidden(ONLY);
     }
+}
+
+/// Whether the resources of an init container may change: those of sidecars, and with a feature of its own all.
+fn is_resizable(container: Node<'_>) -> bool {
+    container.str("restartPolicy") == "Always" || container.gate(Gate::InPlacePodVerticalScalingInitContainers)
 }
 
 /// Guaranteed if all limits are set and equal to requests, best effort if nothing is asked for.
@@ -184,6 +195,13 @@ fn containers(spec: Node<'_>, before: Node<'_>, munged: &mut Map<String, Value>)
 fn init_containers(spec: Node<'_>, before: Node<'_>, munged: &mut Map<String, Value>) {
     let mut all = Vec::new();
     for (container, old) in spec.get("initContainers").items().zip(before.get("initContainers").items()) {
+        if !is_resizable(container) {
+            if !same(container.value(), old.value()) {
+                spec.forbidden("resources for non-sidecar init containers are immutable");
+            }
+            all.extend(container.value().cloned());
+            continue;
+        }
         let resized = resized(container, old);
         if !same(Some(&resized), old.value()) {
             container.forbidden("only cpu and memory resources for init or sidecar containers are mutable");

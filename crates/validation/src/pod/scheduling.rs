@@ -1,9 +1,12 @@
 //! Tolerations, spreading, gates.
 
+use std::num::IntErrorKind;
+
 use concord_meta::{field::BadValue, names};
 
 use super::{Options, affinity::match_label_keys};
 use crate::{
+    gates::Gate,
     labels::{Values, selector},
     node::Node,
     rules::qualified_name,
@@ -16,7 +19,13 @@ pub(crate) fn taint_effect(effect: Node<'_>) {
     effect.one_of(&EFFECTS);
 }
 
+/// Tolerations where no others were before.
 pub(crate) fn tolerations(tolerations: Node<'_>) {
+    tolerations_with(tolerations, tolerations.gate(Gate::TaintTolerationComparisonOperators));
+}
+
+/// Tolerations; `comparisons` says whether they may compare numbers.
+pub(crate) fn tolerations_with(tolerations: Node<'_>, comparisons: bool) {
     for toleration in tolerations.items() {
         let (key, operator, value) =
             (toleration.get("key"), toleration.get("operator"), toleration.str("value"));
@@ -32,7 +41,10 @@ pub(crate) fn tolerations(tolerations: Node<'_>) {
             let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
             effect.invalid(BadValue::named(effect.text()), detail);
         }
-        toleration_operator(operator, value);
+        match operator.text() {
+            "Lt" | "Gt" if comparisons => number(toleration.get("value")),
+            _ => toleration_operator(operator, value),
+        }
         if !effect.text().is_empty() {
             taint_effect(effect);
         }
@@ -52,6 +64,26 @@ fn toleration_operator(operator: Node<'_>, value: &str) {
         // Behind a gate that is off; upstream lists them all the same.
         "Lt" | "Gt" => operator.unsupported(&["Equal", "Exists", "Lt", "Gt"]),
         _ => operator.unsupported(&["Equal", "Exists"]),
+    }
+}
+
+/// A number that a taint's value is compared with.
+fn number(value: Node<'_>) {
+    let text = value.text();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let canonical = text == "0"
+        || (!digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()));
+    if text.is_empty() {
+        value.invalid(text, "must be non-empty");
+    } else if !canonical {
+        value.invalid(text, "must be a valid decimal integer in canonical form");
+    }
+    if let Err(error) = text.parse::<i64>() {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        value.invalid(text, format!("strconv.ParseInt: parsing {text:?}: {why}"));
     }
 }
 
@@ -93,9 +125,12 @@ pub(super) fn topology_spread(constraints: Node<'_>, options: &Options<'_>) {
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             constraint.get(policy).optional_one_of(&["Honor", "Ignore"]);
         }
-        match options.legacy_match_label_keys {
-            true => legacy_match_label_keys(constraint),
-            false => match_label_keys(constraint, constraint.get("labelSelector"), false),
+        let merged = constraint.gate(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge);
+        // What broke the rule that is in force already has to keep the other one.
+        match merged && !options.breaks_match_label_keys || !merged && options.breaks_legacy_match_label_keys {
+            _ if !constraint.gate(Gate::MatchLabelKeysInPodTopologySpread) => {}
+            true => match_label_keys(constraint, constraint.get("labelSelector"), false),
+            false => legacy_match_label_keys(constraint),
         }
         if !options.invalid_spread_selector {
             selector(constraint.get("labelSelector"), Values::Labels);
@@ -113,8 +148,8 @@ fn min_domains(domains: Node<'_>, action: &str) {
     }
 }
 
-/// The rule for objects that broke the present one already.
-fn legacy_match_label_keys(constraint: Node<'_>) {
+/// The rule where keys are not merged into the selector.
+pub(super) fn legacy_match_label_keys(constraint: Node<'_>) {
     let (keys, selector) = (constraint.get("matchLabelKeys"), constraint.get("labelSelector"));
     if keys.is_empty() {
         return;

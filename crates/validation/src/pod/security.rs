@@ -3,7 +3,7 @@
 use concord_meta::{field::BadValue, names};
 
 use super::Pod;
-use crate::{internal, node::Node, rules::local_descending_path};
+use crate::{gates::Gate, internal, node::Node, rules::local_descending_path};
 
 const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const LOCALHOST_PROFILE_BYTES: usize = 4095;
@@ -66,7 +66,7 @@ pub(super) fn pod_security_context(context: Node<'_>, pod: &Pod<'_>) {
     windows_options(context.get("windowsOptions"));
     app_armor_profile(context.get("appArmorProfile"));
     context.get("supplementalGroupsPolicy").optional_one_of(&["Merge", "Strict"]);
-    let policies: &[&str] = match pod.options.any_selinux_change_policy {
+    let policies: &[&str] = match pod.options.any_selinux_change_policy || context.gate(Gate::SELinuxMount) {
         true => &["MountOption", "Recursive"],
         false => &["Recursive"],
     };

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Options, annotations};
 use crate::{
+    gates::Gate,
     internal,
     ip::{is_dual_stack, legacy_ip},
     node::{Node, Root},
@@ -47,7 +48,9 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
             one.child("allocatedResourcesStatus").forbidden("must not be specified in container status");
         }
     }
-    LISTS.iter().for_each(|list| mounted_images(status.get(list)));
+    if status.gate(Gate::ImageVolumeWithDigest) {
+        LISTS.iter().for_each(|list| mounted_images(status.get(list)));
+    }
 }
 
 fn observed_generation(node: Node<'_>) {
@@ -74,7 +77,7 @@ fn nominated_node(status: Node<'_>, before: Node<'_>, old_spec: Node<'_>) {
         return;
     }
     node.check(names::dns1123_subdomain);
-    if !old_spec.str("nodeName").is_empty() {
+    if node.gate(Gate::ClearingNominatedNodeNameAfterBinding) && !old_spec.str("nodeName").is_empty() {
         node.forbidden("may not be set on pods that are already bound to a node");
     }
 }
