@@ -92,7 +92,8 @@ impl Search<'_> {
 
     /// Sidecars are init containers that are always restarted, which needs no feature; any other policy does.
     fn kept(&self, field: &str) -> Option<&'static str> {
-        let of_init = matches!(&self.path[..], [.., Step::Field(list), Step::Each] if **list == *"initContainers");
+        let of_init =
+            matches!(&self.path[..], [.., Step::Field(list), Step::Each] if **list == *"initContainers");
         (of_init && field == "restartPolicy").then_some("Always")
     }
 

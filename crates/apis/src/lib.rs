@@ -10,7 +10,9 @@
 mod assembly;
 mod conversion;
 mod gated;
+mod generation;
 mod kinds;
+mod rules;
 mod runtime_config;
 mod stored;
 mod strategy;

@@ -21,13 +21,15 @@ use concord_meta::{
 };
 use concord_registry::{Context, DefaultDeletion, Object, Part, Strategy, metadata, metadata_mut};
 use concord_schema::Schema;
-use concord_validation::{Gates, Validator};
+use concord_validation::Validator;
 use serde_json::Value;
 
 use crate::{
     Settings,
     gated::Gated,
+    generation::is_changed,
     kinds::{Hooks, hooks},
+    rules::{judged, validator, wipes_status},
 };
 
 /// How a built-in kind behaves: mostly facts, and a few hooks.
@@ -188,19 +190,6 @@ impl BuiltinStrategy {
     }
 }
 
-/// Whether a status that is written with the object is ignored, as it is for every kind but one: before 1.36 nobody did so
-/// for ServiceCIDRs.
-fn wipes_status(facts: &ResourceFacts, features: &FeatureGates) -> bool {
-    (facts.group, facts.plural) != ("networking.k8s.io", "servicecidrs")
-        || features.enabled("ServiceCIDRStatusFieldWiping")
-}
-
-/// The rules of a kind where these features are on.
-fn validator(facts: &ResourceFacts, features: &FeatureGates) -> Option<Validator> {
-    let gates = Gates::new(|name| features.enabled(name));
-    concord_validation::of(facts.group, facts.kind).map(|validator| validator.with(gates))
-}
-
 fn new_status(facts: &ResourceFacts, stored: &Schema) -> Option<Value> {
     if !facts.has_status() {
         return None;
@@ -217,31 +206,6 @@ fn new_status(facts: &ResourceFacts, stored: &Schema) -> Option<Value> {
             }
             Some(status)
         }
-    }
-}
-
-/// Whether something differs outside of metadata and status: that is a new generation. As for upstream, an empty list
-/// is no other than none.
-fn is_changed(new: &Object, old: &Object) -> bool {
-    let other = ["metadata", "status", "kind", "apiVersion"];
-    let names = new.keys().chain(old.keys().filter(|name| !new.contains_key(*name)));
-    let mut desired = names.filter(|name| !other.contains(&name.as_str()));
-    desired.any(|name| differ(new.get(name), old.get(name)))
-}
-
-fn differ(one: Option<&Value>, other: Option<&Value>) -> bool {
-    match (one, other) {
-        (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            one.iter().any(|(name, value)| differ(Some(value), other.get(name)))
-                || other.iter().any(|(name, value)| !one.contains_key(name) && differ(None, Some(value)))
-        }
-        (Some(Value::Array(one)), Some(Value::Array(other))) => {
-            one.len() != other.len()
-                || one.iter().zip(other).any(|(one, other)| differ(Some(one), Some(other)))
-        }
-        (None | Some(Value::Null), Some(Value::Array(list)))
-        | (Some(Value::Array(list)), None | Some(Value::Null)) => !list.is_empty(),
-        (one, other) => one != other,
     }
 }
 
@@ -303,7 +267,8 @@ impl Strategy for BuiltinStrategy {
 
     fn validate_create(&self, _: &Context, object: &Object) -> Vec<field::Error> {
         let mut errors = self.name_errors(object);
-        errors.extend(self.validator.into_iter().flat_map(|validator| validator.create(object)));
+        let form = judged(object);
+        errors.extend(self.validator.into_iter().flat_map(|validator| validator.create(&form)));
         if let Some(validate) = self.hooks.validate_create {
             errors.extend(validate(object));
         }
@@ -312,7 +277,7 @@ impl Strategy for BuiltinStrategy {
 
     fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
         match (self.validator, self.hooks.validate_update) {
-            (Some(validator), _) => validator.update(part.subresource(), new, old),
+            (Some(validator), _) => validator.update(part.subresource(), &judged(new), &judged(old)),
             (None, Some(validate)) => validate(part, new, old),
             (None, None) => Vec::new(),
         }
@@ -417,18 +382,5 @@ fn value<'a>(object: &'a Object, field: &SelectableField) -> Cow<'a, str> {
         None => Cow::Borrowed(field.zero),
         Some(Value::String(text)) => Cow::Borrowed(text),
         Some(other) => Cow::Owned(other.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use concord_builtins::Release;
-
-    use super::*;
-
-    #[test]
-    fn the_rules_know_the_features_of_the_newest_release_by_themselves() {
-        let features = FeatureGates::of(Release::LATEST);
-        assert_eq!(Gates::new(|name| features.enabled(name)), Gates::default());
     }
 }

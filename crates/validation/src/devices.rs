@@ -31,12 +31,6 @@ const MAX_POOL_NAME: usize = 253;
 const MAX_ID: usize = 32;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// Whether an object has the form that the rules are about.
-fn is_known(root: Root<'_>) -> bool {
-    let version = root.object().get("apiVersion").and_then(serde_json::Value::as_str);
-    !matches!(version, Some("resource.k8s.io/v1beta1" | "resource.k8s.io/v1alpha3"))
-}
-
 pub(crate) fn class(root: Root<'_>) {
     class_spec(root);
 }
@@ -68,9 +62,6 @@ pub(crate) fn taint_rule_update<'v>(subresource: &str, new: Root<'v>, old: Root<
 }
 
 fn taint_rule_spec<'v>(root: Root<'v>, old: Option<Root<'v>>) {
-    if !is_known(root) {
-        return;
-    }
     let spec = root.get("spec");
     let selector = spec.get("deviceSelector");
     let check = |name: &'static str, rule: for<'n> fn(Node<'n>)| {

@@ -1,5 +1,7 @@
 //! Flow schemas and priority levels.
 
+mod mandatory;
+
 use concord_meta::{field::BadValue, names};
 
 use crate::{
@@ -43,6 +45,7 @@ pub(crate) fn flow_schema(root: Root<'_>) {
         _ => level.check(names::dns1123_subdomain),
     }
     spec.get("rules").items().for_each(rule);
+    mandatory::flow_schema(root, spec);
     status(root.get("status"));
 }
 
@@ -220,6 +223,7 @@ pub(crate) fn priority_level(root: Root<'_>) {
         }
         _ => kind.required_one_of(&["Exempt", "Limited"]),
     }
+    mandatory::priority_level(root, spec);
     status(root.get("status"));
 }
 

@@ -28,24 +28,34 @@ pub(crate) fn base64(text: &str) -> Vec<u8> {
 ///
 /// The common cases have Go's words; what else serde_json finds is said in its own.
 pub(crate) fn object_problem(bytes: &[u8]) -> Option<String> {
+    read(bytes, "map[string]interface {}", serde_json::Value::is_object).err()
+}
+
+/// The JSON in these bytes, which has to be of a form that Go's type takes, or what `encoding/json` says about it.
+pub(crate) fn read(
+    bytes: &[u8],
+    go_type: &str,
+    fits: fn(&serde_json::Value) -> bool,
+) -> Result<serde_json::Value, String> {
     let start = bytes.iter().find(|b| !b" \t\r\n".contains(b));
-    let Some(start) = start else { return Some("unexpected end of JSON input".to_owned()) };
+    let Some(start) = start else { return Err("unexpected end of JSON input".to_owned()) };
     match serde_json::from_slice::<serde_json::Value>(bytes) {
-        Ok(serde_json::Value::Object(_) | serde_json::Value::Null) => None,
+        Ok(value) if fits(&value) || value.is_null() => Ok(value),
         Ok(value) => {
             let kind = match value {
                 serde_json::Value::Array(_) => "array",
+                serde_json::Value::Object(_) => "object",
                 serde_json::Value::String(_) => "string",
                 serde_json::Value::Bool(_) => "bool",
                 _ => "number",
             };
-            Some(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+            Err(format!("json: cannot unmarshal {kind} into Go value of type {go_type}"))
         }
-        Err(error) if error.is_eof() => Some("unexpected end of JSON input".to_owned()),
+        Err(error) if error.is_eof() => Err("unexpected end of JSON input".to_owned()),
         Err(_) if !b"{[\"-0123456789tfn".contains(start) => {
-            Some(format!("invalid character {} looking for beginning of value", character(*start)))
+            Err(format!("invalid character {} looking for beginning of value", character(*start)))
         }
-        Err(error) => Some(error.to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

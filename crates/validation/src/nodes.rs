@@ -1,16 +1,19 @@
 //! Nodes.
 
 use concord_meta::{field::BadValue, go, names};
+use serde_json::Value;
 
 use crate::{
     internal,
     ip::{Cidr, is_v4, legacy_cidr, warn_cidr},
-    meta,
+    json, meta,
     node::{Node, Root},
     pod::taint_effect,
     resources,
     rules::qualified_name,
 };
+
+const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 
 fn taints(taints: Node<'_>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -88,7 +91,30 @@ fn feature_problem(name: &str) -> Option<String> {
     (!fits).then(|| format!("invalid feature name {quoted}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"))
 }
 
+/// The pods that an annotation would rather have elsewhere: a list of controllers, in JSON.
+fn avoided_pods(root: Root<'_>) {
+    let Some(text) = root.annotation(AVOIDED_PODS).filter(|text| !text.is_empty()) else { return };
+    let annotations = root.child("metadata").child("annotations");
+    let avoided = match json::read(text.as_bytes(), "v1.AvoidPods", Value::is_object) {
+        Ok(avoided) => avoided,
+        Err(why) => return annotations.child("AvoidPods").invalid(AVOIDED_PODS, why),
+    };
+    let entries = avoided.get("preferAvoidPods").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    for (index, entry) in entries.iter().enumerate() {
+        let signature = annotations.child(AVOIDED_PODS).at(index).child("PodSignature");
+        match entry.pointer("/podSignature/podController").filter(|controller| !controller.is_null()) {
+            None => signature.required(""),
+            Some(controller) if controller.get("controller") == Some(&Value::Bool(false)) => signature
+                .child("PodController")
+                .child("Controller")
+                .invalid(false, "must point to a controller"),
+            Some(_) => {}
+        }
+    }
+}
+
 pub(crate) fn node(root: Root<'_>) {
+    avoided_pods(root);
     spec_taints(root);
     node_resources(root);
     let capacity = root.get("status").get("nodeInfo").get2("swap", "capacity");
@@ -116,6 +142,7 @@ pub(crate) fn node_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
         node(new);
     }
     meta::update(new, old);
+    avoided_pods(new);
     node_resources(new);
     declared_features(new);
     let mut seen: Vec<[&str; 2]> = Vec::new();

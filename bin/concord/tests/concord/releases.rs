@@ -46,6 +46,49 @@ async fn fields_and_features_are_those_of_the_release() {
     }
 }
 
+/// What servers that emulate a release answer to objects that only features of later ones take, or change.
+#[tokio::test]
+async fn rules_and_fields_are_those_of_the_features_of_the_release() {
+    let service = json!({"metadata": {"name": "1abc"}, "spec": {"ports": [{"port": 80}]}});
+    let container = json!({
+        "name": "a", "image": "b", "restartPolicy": "Never", "resources": {"claims": [{"name": "c"}]},
+    });
+    let spec = json!({
+        "containers": [container], "resourceClaims": [{"name": "c", "resourceClaimName": "d"}],
+    });
+    let template = json!({"metadata": {"name": "a"}, "template": {"spec": spec}});
+    let claim = json!({"metadata": {"name": "a"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        "volumeAttributesClassName": "gold",
+    }});
+    let of_devices = json!({"metadata": {"name": "a"}, "spec": {"devices": {"requests": [{"name": "A_B"}]}}});
+    // The newest release has all of it; the oldest takes neither the name nor the fields.
+    for (flags, is_newest) in [(&["--emulated-version=1.33"][..], false), (&[], true)] {
+        let data = tempdir().expect("a directory");
+        let all = ["--runtime-config=resource.k8s.io/v1beta1=true"];
+        let server = Program::start_with(data.path(), &[flags, &all].concat()).await;
+        server.ready(200).await;
+        let mut client = server.admin(Protocol::Http2).await;
+        let namespace = "/api/v1/namespaces/default";
+        let (status, answer) = post(&mut client, &format!("{namespace}/services"), &service).await;
+        assert_eq!(status, if is_newest { 201 } else { 422 }, "{answer}");
+        let (status, made) = post(&mut client, &format!("{namespace}/podtemplates"), &template).await;
+        assert_eq!(status, 201, "{made}");
+        let spec = &made["template"]["spec"];
+        let container = &spec["containers"][0];
+        for field in [&spec["resourceClaims"], &container["resources"]["claims"], &container["restartPolicy"]]
+        {
+            assert_eq!(field.is_null(), !is_newest, "{flags:?}: {made}");
+        }
+        let (status, made) = post(&mut client, &format!("{namespace}/persistentvolumeclaims"), &claim).await;
+        assert_eq!(status, 201, "{made}");
+        assert_eq!(made["spec"]["volumeAttributesClassName"].is_null(), !is_newest, "{made}");
+        let claims = "/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims";
+        let (status, answer) = post(&mut client, claims, &of_devices).await;
+        assert_eq!(status, 422, "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn features_that_do_not_exist_are_refused() {
     let data = tempdir().expect("a directory");

@@ -8,8 +8,12 @@ use super::{Hooks, member};
 
 pub(super) const VOLUMES: Hooks =
     Hooks { create: Some(create_volume), update: Some(update_volume), ..Hooks::NONE };
-pub(super) const CLAIMS: Hooks =
-    Hooks { drop: Some(drop_far_sources), create: Some(create_claim), update: Some(update_claim), ..Hooks::NONE };
+pub(super) const CLAIMS: Hooks = Hooks {
+    drop: Some(drop_far_sources),
+    create: Some(create_claim),
+    update: Some(update_claim),
+    ..Hooks::NONE
+};
 
 /// When the phase of a volume changed.
 const SINCE: &str = "lastPhaseTransitionTime";
@@ -52,7 +56,8 @@ fn update_claim(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
 
 /// A source in another namespace is a feature of its own, which no release has on by default.
 fn drop_far_sources(features: &FeatureGates, new: &mut Object, old: Option<&Object>) {
-    let had_source = old.and_then(|old| old.get("spec")?.as_object()).is_some_and(|old| has(old, "dataSourceRef"));
+    let had_source =
+        old.and_then(|old| old.get("spec")?.as_object()).is_some_and(|old| has(old, "dataSourceRef"));
     if had_source || features.enabled("CrossNamespaceVolumeDataSource") {
         return;
     }
@@ -132,7 +137,8 @@ mod tests {
         let claim = json!({"spec": {"dataSourceRef": {"kind": "Other", "name": "a", "namespace": "b"}}});
         let claim = claim.as_object().expect("an object");
         let release = concord_builtins::Release::LATEST;
-        let on = FeatureGates::parse(release, release, &["CrossNamespaceVolumeDataSource=true"]).expect("good");
+        let on =
+            FeatureGates::parse(release, release, &["CrossNamespaceVolumeDataSource=true"]).expect("good");
         for (features, old, kept) in [
             (FeatureGates::of(release), None, false),
             (FeatureGates::of(release), Some(claim), true),

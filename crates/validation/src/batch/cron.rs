@@ -148,6 +148,23 @@ fn looks_like_zone(zone: &str) -> bool {
 }
 
 /// A zone that looks like one of the IANA database, which is not here to look it up in.
+/// Whether the IANA database has a zone of this name, in exactly these letters.
+fn is_zone(name: &str) -> bool {
+    const ZONES: &str = include_str!("zones.txt");
+    let (area, zone) = name.rsplit_once('/').unwrap_or(("", name));
+    let mut within = "";
+    ZONES.lines().filter(|line| !line.starts_with('#')).any(|line| {
+        let zones = match line.split_once(':') {
+            Some((area, zones)) => {
+                within = area;
+                zones
+            }
+            None => line,
+        };
+        within == area && zones.split_ascii_whitespace().any(|known| known == zone)
+    })
+}
+
 pub(super) fn time_zone(node: Node<'_>) {
     if !node.is_set() {
         return;
@@ -163,8 +180,8 @@ pub(super) fn time_zone(node: Node<'_>) {
     if zone.eq_ignore_ascii_case("Local") {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         node.invalid(shown(), detail);
-        if zone != "Local" {
-            node.invalid(shown(), format!("unknown time zone {zone}"));
-        }
+    }
+    if zone != "Local" && !is_zone(zone) {
+        node.invalid(shown(), format!("unknown time zone {zone}"));
     }
 }

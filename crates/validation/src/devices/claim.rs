@@ -3,8 +3,7 @@
 use concord_meta::names;
 
 use super::{
-    MAX_CONFIG, configuration, distinct, fully_qualified, is_known, limited, selectors, set, status,
-    toleration,
+    MAX_CONFIG, configuration, distinct, fully_qualified, limited, selectors, set, status, toleration,
 };
 use crate::{
     gates::Gate,
@@ -20,16 +19,11 @@ const NO_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
 pub(crate) fn claim(root: Root<'_>) {
-    if is_known(root) {
-        devices(root.get("spec").get("devices"));
-    }
+    devices(root.get("spec").get("devices"));
 }
 
 pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
-    if !is_known(new) {
-        return;
-    }
     match subresource {
         "status" => status::update(new, old),
         _ => immutable(new, old, "ResourceClaimSpec"),
@@ -37,9 +31,6 @@ pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) 
 }
 
 pub(crate) fn claim_template(root: Root<'_>) {
-    if !is_known(root) {
-        return;
-    }
     let spec = root.get("spec");
     let metadata = spec.get("metadata");
     labels::labels(metadata.get("labels"));
@@ -49,9 +40,7 @@ pub(crate) fn claim_template(root: Root<'_>) {
 
 pub(crate) fn claim_template_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
-    if is_known(new) {
-        immutable(new, old, "ResourceClaimTemplateSpec");
-    }
+    immutable(new, old, "ResourceClaimTemplateSpec");
 }
 
 fn immutable<'v>(new: Root<'v>, old: Root<'v>, type_name: &'static str) {

@@ -3,7 +3,7 @@
 use concord_meta::{field::BadValue, names};
 use serde_json::Value;
 
-use super::{binding, capacity, driver, is_known, limited, pool_name, qualified, set, taint, unchanged};
+use super::{binding, capacity, driver, limited, pool_name, qualified, set, taint, unchanged};
 use crate::{
     internal,
     labels::Values,
@@ -26,16 +26,12 @@ const MAX_KEY: usize = 63 + 1 + 32;
 const LISTS: [&str; 4] = ["ints", "bools", "strings", "versions"];
 
 pub(crate) fn slice(root: Root<'_>) {
-    if is_known(root) {
-        spec(root, None);
-    }
+    spec(root, None);
 }
 
 pub(crate) fn slice_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
-    if is_known(new) {
-        spec(new, Some(old.get("spec")));
-    }
+    spec(new, Some(old.get("spec")));
 }
 
 fn spec<'v>(root: Root<'v>, old: Option<Node<'v>>) {

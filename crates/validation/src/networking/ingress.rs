@@ -148,7 +148,11 @@ fn backend(node: Node<'_>, relaxed: bool) {
             resource.get("name").required_and(names::path_segment);
         }
         (false, true) => {
-            service.get("name").required_and(if relaxed { names::dns1123_label } else { names::dns1035_label });
+            service.get("name").required_and(if relaxed {
+                names::dns1123_label
+            } else {
+                names::dns1035_label
+            });
             let port = service.get("port");
             match (port.str("name").is_empty(), port.num("number") == 0) {
                 (false, false) => node.invalid("", "cannot set both port name & port number"),
@@ -169,7 +173,8 @@ pub(crate) fn ingress_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>
     let before = old.get("spec");
     let bad_secret =
         |tls: Node<'_>| tls.get("secretName").breaks(|name| name.optional_and(names::dns1123_subdomain));
-    let bad_rule = |rule: Node<'_>| rule.str("host").contains('*') && rule.breaks(|rule| rule_value(rule, true));
+    let bad_rule =
+        |rule: Node<'_>| rule.str("host").contains('*') && rule.breaks(|rule| rule_value(rule, true));
     let leniency = Leniency {
         secret_names: before.get("tls").items().any(bad_secret),
         wildcard_rules: before.get("rules").items().any(bad_rule),

@@ -4,9 +4,10 @@ use concord_meta::go;
 use serde_json::{Map, Value};
 
 use super::{Options, all_containers};
-use crate::{node::Node, rules::local_descending_path};
+use crate::{json, node::Node, rules::local_descending_path};
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
@@ -19,6 +20,11 @@ pub(super) fn pod_specific<'v>(annotations: Node<'v>, spec: Node<'v>, options: &
         && spec.str("nodeName").is_empty()
     {
         annotations.key(MIRROR).invalid(mirror, "must set spec.nodeName if mirror pod annotation is set");
+    }
+    if let Some(tolerations) = text(map, TOLERATIONS).filter(|text| !text.is_empty())
+        && let Err(why) = json::read(tolerations.as_bytes(), "[]core.Toleration", Value::is_array)
+    {
+        annotations.invalid(TOLERATIONS, why);
     }
     if !options.invalid_deletion_cost && !has_valid_deletion_cost(annotations) {
         let cost = text(map, DELETION_COST).unwrap_or_default();

@@ -157,8 +157,7 @@ fn pod_spec<'v>(spec: Node<'v>, name: Option<&str>, is_mirror: bool, options: &O
     host_users(&pod);
     network::hostname_override(spec);
     names_and_numbers(spec, options);
-    let comparing =
-        options.comparing_tolerations || spec.gate(Gate::TaintTolerationComparisonOperators);
+    let comparing = options.comparing_tolerations || spec.gate(Gate::TaintTolerationComparisonOperators);
     tolerations_with(spec.get("tolerations"), comparing);
     network::host_aliases(spec.get("hostAliases"));
     classes(spec, options);
@@ -204,8 +203,8 @@ fn host_users(pod: &Pod<'_>) {
     if pod.uses_host_users() {
         return;
     }
-    let with_host_network = pod.options.user_namespaces_with_host_network
-        || spec.gate(Gate::UserNamespacesHostNetworkSupport);
+    let with_host_network =
+        pod.options.user_namespaces_with_host_network || spec.gate(Gate::UserNamespacesHostNetworkSupport);
     if !with_host_network && spec.flag("hostNetwork") {
         spec.child("hostNetwork").forbidden(DETAIL);
     }

@@ -64,7 +64,8 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
 
 /// Whether the resources of an init container may change: those of sidecars, and with a feature of its own all.
 fn is_resizable(container: Node<'_>) -> bool {
-    container.str("restartPolicy") == "Always" || container.gate(Gate::InPlacePodVerticalScalingInitContainers)
+    container.str("restartPolicy") == "Always"
+        || container.gate(Gate::InPlacePodVerticalScalingInitContainers)
 }
 
 /// Guaranteed if all limits are set and equal to requests, best effort if nothing is asked for.

@@ -127,7 +127,8 @@ pub(super) fn topology_spread(constraints: Node<'_>, options: &Options<'_>) {
         }
         let merged = constraint.gate(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge);
         // What broke the rule that is in force already has to keep the other one.
-        match merged && !options.breaks_match_label_keys || !merged && options.breaks_legacy_match_label_keys {
+        match merged && !options.breaks_match_label_keys || !merged && options.breaks_legacy_match_label_keys
+        {
             _ if !constraint.gate(Gate::MatchLabelKeysInPodTopologySpread) => {}
             true => match_label_keys(constraint, constraint.get("labelSelector"), false),
             false => legacy_match_label_keys(constraint),
