@@ -1,8 +1,10 @@
+mod parts;
+
 use concord_meta::options::DeleteOptions;
 use concord_registry::{Context, Object, Part, metadata};
 use serde_json::{Value, json};
 
-use super::{Hooks, keep, member, quality_of_service};
+use super::{Hooks, member, quality_of_service};
 
 pub(super) const HOOKS: Hooks =
     Hooks { create: Some(create), update: Some(update), graceful_deletion: Some(grace), ..Hooks::NONE };
@@ -69,10 +71,12 @@ fn write_out(term: &mut Value, labels: &Object) {
     }
 }
 
-/// The doors for ephemeral containers and resources change the spec, like the main one.
+/// The doors for ephemeral containers and resources change the spec, like the main one, but nothing else in it.
 fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
-    if matches!(part, Part::Sub("ephemeralcontainers" | "resize")) {
-        keep(new, old, "status");
+    match part {
+        Part::Sub("ephemeralcontainers") => parts::only_ephemeral_containers(new, old),
+        Part::Sub("resize") => parts::only_resources(new, old),
+        _ => {}
     }
 }
 
