@@ -86,7 +86,7 @@ pub(super) fn assign(
 /// A client that replaces the object without its node ports does not mean to give them up, nor one that only changes
 /// the type to keep them.
 fn carry_over(spec: &mut Object, old: &Object) {
-    if allocates(spec) && allocates(old) {
+    if has_node_ports(spec) && has_node_ports(old) {
         let still_used: BTreeSet<i64> = &numbers(old) & &numbers(spec);
         let by_name: BTreeMap<&str, i64> = ports(old).map(|port| (name(port), node_port(port))).collect();
         for port in ports_mut(spec) {
@@ -96,7 +96,7 @@ fn carry_over(spec: &mut Object, old: &Object) {
                 port.insert("nodePort".to_owned(), before.into());
             }
         }
-    } else if has_node_ports(old) && !has_node_ports(spec) && numbers(spec) == numbers(old) {
+    } else if has_node_ports(old) && numbers(spec).is_subset(&numbers(old)) {
         ports_mut(spec).for_each(|port| drop(port.remove("nodePort")));
     }
     match (needs_health_check(old), needs_health_check(spec)) {
@@ -238,12 +238,28 @@ mod tests {
         let other =
             assigned(json!({"type": "NodePort", "ports": [{"name": "b", "port": 1}]}), Some(old.clone()));
         assert_eq!(other["ports"][0]["nodePort"], 40001);
-        let mut plain = old.clone();
-        plain["type"] = "ClusterIP".into();
-        assert_eq!(
-            assigned(plain, Some(old)),
-            json!({"type": "ClusterIP", "ports": [{"name": "a", "port": 1}]})
-        );
+        // Also where no new ones would be given.
+        let balancer = |ports: Value| json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": ports});
+        let asked = balancer(json!([{"name": "a", "port": 1, "nodePort": 30001}]));
+        assert_eq!(assigned(balancer(json!([{"name": "a", "port": 1}])), Some(asked.clone())), asked);
+    }
+
+    #[test]
+    fn a_type_without_node_ports_gives_them_up_but_takes_no_new_ones() {
+        let port = |name: &str, node_port: i64| json!({"name": name, "port": 1, "nodePort": node_port});
+        let old = json!({"type": "NodePort", "ports": [port("a", 30001), port("b", 30002)]});
+        for (to, ports, left) in [
+            (
+                "ClusterIP",
+                json!([port("a", 30001), port("b", 30002)]),
+                json!([{"name": "a", "port": 1}, {"name": "b", "port": 1}]),
+            ),
+            ("ExternalName", json!([port("b", 30002)]), json!([{"name": "b", "port": 1}])),
+            ("ClusterIP", json!([port("a", 30003)]), json!([port("a", 30003)])),
+        ] {
+            let new = assigned(json!({"type": to, "ports": ports}), Some(old.clone()));
+            assert_eq!(new, json!({"type": to, "ports": left}));
+        }
     }
 
     #[test]

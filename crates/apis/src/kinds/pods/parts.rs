@@ -22,7 +22,8 @@ pub(super) fn only_ephemeral_containers(new: &mut Object, old: &Object) {
 pub(super) fn only_resources(new: &mut Object, old: &Object) {
     let spec = |pod: &Object| pod.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let (sent, before) = (spec(new), spec(old));
-    let list = |spec: &Object, name: &str| spec.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list =
+        |spec: &Object, name: &str| spec.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let resized = ["containers", "initContainers"].map(|name| (name, list(&sent, name), list(&before, name)));
     if resized.iter().any(|(_, sent, before)| sent.len() != before.len()) {
         return;
@@ -56,7 +57,8 @@ fn keep_all(new: &mut Object, old: &Object) {
     ["spec", "status"].iter().for_each(|name| keep(new, old, name));
     let empty = Object::new();
     let old = old.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
-    for name in ["annotations", "deletionTimestamp", "finalizers", "generation", "labels", "ownerReferences"] {
+    for name in ["annotations", "deletionTimestamp", "finalizers", "generation", "labels", "ownerReferences"]
+    {
         keep(metadata_mut(new), old, name);
     }
 }
