@@ -64,7 +64,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// As [`Registry::get`].
+    /// As [`Registry::get`], and 500 if a custom resource does not say how many it wants: others have a default.
     pub async fn get_scale(
         &self,
         resource: &Resource,
@@ -73,7 +73,11 @@ impl Registry {
         read_at: ReadAt,
     ) -> Result<Object, Status> {
         let item = resource.translate(self.get(stored(resource)?, name, read_at).await?).await?;
-        Ok(show(&resource.object(&item)?, scaling))
+        let object = resource.object(&item)?;
+        if resource.schema().is_none() {
+            must_have_replicas(&object, &scaling.spec_replicas)?;
+        }
+        Ok(show(&object, scaling))
     }
 
     /// Changes how many replicas an object wants to what a Scale says.
@@ -231,6 +235,14 @@ fn find<'a>(object: &'a Object, path: &[String]) -> Option<&'a Value> {
     rest.iter().try_fold(object.get(first)?, |value, name| value.get(name))
 }
 
+fn must_have_replicas(object: &Object, path: &[String]) -> Result<(), Status> {
+    if find(object, path).is_some_and(|replicas| !replicas.is_null()) {
+        return Ok(());
+    }
+    let path = concord_meta::go::quote(&format!(".{}", path.join(".")));
+    Err(Status::internal_error(format!("the spec replicas field {path} does not exist")))
+}
+
 /// Puts a value at a path, making the objects on the way.
 fn put(object: &mut Object, path: &[String], value: Value) {
     match path {
@@ -281,4 +293,21 @@ fn selector_text(selector: &Value) -> String {
         false => LabelSelector::deserialize(json!({ "matchLabels": selector })).unwrap_or_default(),
     };
     selector.to_selector().map(|selector| selector.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wants_no_number_has_no_scale_to_show() {
+        let path = ["spec", "replicas"].map(ToOwned::to_owned);
+        let has = |object: Value| must_have_replicas(object.as_object().expect("an object"), &path);
+        assert!(has(json!({"spec": {"replicas": 0}})).is_ok());
+        for object in [json!({}), json!({"spec": {}}), json!({"spec": {"replicas": null}})] {
+            let refused = has(object).expect_err("no number");
+            let text = "Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";
+            assert_eq!((refused.code, refused.message.as_str()), (500, text));
+        }
+    }
 }
