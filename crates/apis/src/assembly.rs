@@ -59,7 +59,9 @@ impl Default for Settings {
 /// The built-in APIs that are turned on, ready to be served.
 pub fn api_set(settings: &Settings) -> ApiSet {
     let needs = Needs {
+        pods: Arc::new(OnceLock::new()),
         budgets: Arc::new(OnceLock::new()),
+        features: settings.features.clone(),
         authorizer: settings.authorizer.clone(),
         others: settings.virtuals.clone(),
     };
@@ -100,8 +102,13 @@ impl Assembly<'_> {
 
     fn endpoint(&self, facts: &ResourceFacts) -> Option<Endpoint> {
         let resource = Arc::new(self.resource(facts)?);
-        if facts.plural == "poddisruptionbudgets" && facts.version == "v1" {
-            self.needs.budgets.set(resource.clone()).ok();
+        let needed = match (facts.group, facts.version, facts.plural) {
+            ("", "v1", "pods") => Some(&self.needs.pods),
+            ("policy", "v1", "poddisruptionbudgets") => Some(&self.needs.budgets),
+            _ => None,
+        };
+        if let Some(later) = needed {
+            later.set(resource.clone()).ok();
         }
         let printer = concord_printers::printer(facts.group, facts.version, facts.kind);
         Some(Endpoint { resource, columns: Columns::Fixed(printer) })

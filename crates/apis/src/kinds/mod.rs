@@ -21,6 +21,8 @@ use concord_builtins::FeatureGates;
 use concord_meta::{field, options::DeleteOptions};
 use concord_registry::{Context, Object, Part};
 
+pub(crate) use self::pods::set_pod_condition;
+
 type ValidateCreate = fn(&Object) -> Vec<field::Error>;
 type ValidateUpdate = fn(Part<'_>, &Object, &Object) -> Vec<field::Error>;
 type Warnings = fn(&Object, Option<&Object>) -> Vec<String>;

@@ -1,4 +1,7 @@
+mod condition;
 mod parts;
+
+pub(crate) use self::condition::set_pod_condition;
 
 use concord_meta::options::DeleteOptions;
 use concord_registry::{Context, Object, Part, metadata};

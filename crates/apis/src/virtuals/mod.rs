@@ -14,6 +14,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use concord_builtins::FeatureGates;
 use concord_meta::Status;
 use concord_registry::{Invocation, Object, Resource, Virtual};
 use concord_schema::Schema;
@@ -59,8 +60,12 @@ impl fmt::Debug for Virtuals {
 
 /// What those that answer need to know about the rest of the server.
 pub(crate) struct Needs {
+    /// The pods.
+    pub(crate) pods: Later,
     /// The pod disruption budgets.
     pub(crate) budgets: Later,
+    /// Which features there are.
+    pub(crate) features: Arc<FeatureGates>,
     /// Who may do what.
     pub(crate) authorizer: Arc<dyn Authorizer>,
     /// What other parts answer.
@@ -77,7 +82,7 @@ pub(crate) fn of(kind: &str, schema: Arc<Schema>, needs: &Needs) -> Arc<dyn Virt
         Arc::new(AccessReview { schema, authorizer: authorizer(), whom })
     };
     match kind {
-        "Binding" => Arc::new(Binding(schema)),
+        "Binding" => Arc::new(Binding { schema, pods: needs.pods.clone(), features: needs.features.clone() }),
         "Eviction" => Arc::new(Eviction { schema, budgets: needs.budgets.clone() }),
         "LocalSubjectAccessReview" => review(schema, Whom::AnybodyHere),
         "SelfSubjectAccessReview" => review(schema, Whom::Oneself),

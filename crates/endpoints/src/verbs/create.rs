@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use concord_meta::{Status, options::CreateOptions};
-use concord_registry::{Backing, Context, Invocation, Object, Operation, SubresourceKind, Virtual};
+use concord_registry::{
+    Backing, Context, Invocation, Object, ObjectName, Operation, SubresourceKind, Virtual, metadata,
+};
 use concord_server::{Body, Response};
 use http::StatusCode;
 
@@ -60,7 +62,11 @@ async fn make(
     call.audit_sent(&object);
     place(&mut object, call.namespace())?;
     let used = (&**call.resource(), call.info.subresource.as_str());
-    call.registry.admit_use(context, used, call.object_name(), Operation::Create, &mut object).await?;
+    // What has no name in its path is known by its own.
+    let own = metadata(&object).name().to_owned();
+    let name = Some(call.object_name()).filter(|name| !name.name.is_empty());
+    let name = name.unwrap_or(ObjectName { namespace: call.namespace(), name: &own });
+    call.registry.admit_use(context, used, name, Operation::Create, &mut object).await?;
     let invocation =
         Invocation { registry: call.registry, context, resource: call.resource(), name: call.object_name() };
     let made = of.create(invocation, object).await?;

@@ -60,6 +60,22 @@ impl Status {
         Self::conflict(resource, name, why)
     }
 
+    /// 409: the resource version that an update requires is not the object's. `key` is the object's storage key.
+    #[must_use]
+    pub fn update_resource_version_mismatch(
+        resource: &GroupResource,
+        name: &str,
+        key: &str,
+        required: &str,
+        actual: &str,
+    ) -> Self {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: ResourceVersion in precondition: {required}, ResourceVersion in object meta: {actual}"
+        );
+        Self::conflict(resource, name, why)
+    }
+
     /// 410: the list asked for is older than the history kept.
     #[must_use]
     pub fn list_expired() -> Self {

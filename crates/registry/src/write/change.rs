@@ -37,7 +37,7 @@ pub(super) enum Change<'a> {
         /// Whether to take what others own.
         force: bool,
     },
-    /// By writing a number to a place, on behalf of `scale`.
+    /// By a function of what it is, which sees to the owners of fields itself.
     Set(&'a (dyn Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync)),
 }
 

@@ -31,6 +31,8 @@ struct Deletion<'a> {
     storage: &'a Storage,
     name: ObjectName<'a>,
     options: &'a DeleteOptions,
+    /// Whether admission is asked about it.
+    asks: bool,
 }
 
 impl Registry {
@@ -56,18 +58,43 @@ impl Registry {
         {
             context.warn(warning);
         }
-        let deletion = Deletion { context, storage, name, options };
+        self.carry_out_deletion(&Deletion { context, storage, name, options, asks: true }, resource).await
+    }
+
+    /// Deletes an object in the course of a request that admission has let pass, such as an eviction: it is not asked about
+    /// the delete as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::delete`].
+    pub async fn delete_admitted(
+        &self,
+        context: &Context,
+        resource: &Resource,
+        name: ObjectName<'_>,
+        options: &DeleteOptions,
+    ) -> Result<DeleteOutcome, Status> {
+        let storage = stored(resource)?;
+        self.carry_out_deletion(&Deletion { context, storage, name, options, asks: false }, resource).await
+    }
+
+    async fn carry_out_deletion(
+        &self,
+        deletion: &Deletion<'_>,
+        resource: &Resource,
+    ) -> Result<DeleteOutcome, Status> {
+        let Deletion { storage, name, .. } = *deletion;
         let mut attempts = Attempts::new(self, storage, storage.key(name));
         loop {
             let live = attempts.live().await?;
-            let (entry, object, plan, guard) = match self.plan_delete(&deletion, resource, &live).await {
+            let (entry, object, plan, guard) = match self.plan_delete(deletion, resource, &live).await {
                 Ok(planned) => planned,
                 Err(status) => {
                     attempts.refused(status)?;
                     continue;
                 }
             };
-            let outcome = self.carry_out_delete(&deletion, &mut attempts, (&entry, &object), plan, guard);
+            let outcome = self.carry_out_delete(deletion, &mut attempts, (&entry, &object), plan, guard);
             if let Some(outcome) = outcome.await? {
                 return Ok(outcome);
             }
@@ -95,10 +122,12 @@ impl Registry {
             old: Some(&object),
         };
         let mut guard = self.guard(&attributes, None, &live.snapshot)?;
-        for admission in &self.admission {
-            admission.admit(&attributes, None).await?;
+        if deletion.asks {
+            for admission in &self.admission {
+                admission.admit(&attributes, None).await?;
+            }
+            self.validate_admission(&attributes, None).await?;
         }
-        self.validate_admission(&attributes, None).await?;
         let plan = deletion.plan(&object);
         if matches!(plan, Plan::Remove(_)) {
             guard.extend(self.removal(&attributes, &live.snapshot)?);
@@ -114,7 +143,7 @@ impl Registry {
         plan: Plan,
         guard: Guard,
     ) -> Result<Option<DeleteOutcome>, Status> {
-        let dry_run = deletion.context.dry_run;
+        let dry_run = deletion.context.dry_run || deletion.options.dry_run;
         let item = Item::from(entry);
         match plan {
             Plan::Wait => Ok(Some(DeleteOutcome::Pending(item))),

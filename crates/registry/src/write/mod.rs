@@ -1,6 +1,7 @@
 //! The verbs that change something.
 
 mod along;
+mod amend;
 mod attempt;
 mod change;
 mod collection;
