@@ -17,8 +17,11 @@ pub(crate) fn from_alpha(object: &mut Object) {
     rename_times(object, "lastUpdateTime", "lastTransitionTime");
 }
 
-/// Which version of the resource is meant is not known: any will do.
+/// Which version of the resource is meant is not known. Any will do; but one has to be said.
 pub(crate) fn to_alpha(object: &mut Object) {
+    if let Some(resource) = member(object, "spec").and_then(|spec| member(spec, "resource")) {
+        resource.entry("version").or_insert_with(|| Value::from("v1"));
+    }
     rename_times(object, "lastTransitionTime", "lastUpdateTime");
     let Some(status) = member(object, "status") else { return };
     items(status, "conditions").for_each(|condition| drop(condition.remove("observedGeneration")));
@@ -55,5 +58,6 @@ mod tests {
         assert_eq!(Value::Object(object.clone()), beta);
         to_alpha(&mut object);
         assert_eq!(object["status"], alpha["status"]);
+        assert_eq!(object["spec"]["resource"], alpha["spec"]["resource"], "it requires a version");
     }
 }
