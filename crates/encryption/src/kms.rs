@@ -200,7 +200,7 @@ impl Envelope {
                 derive(seed, info).ok_or(OpenError::Authentication)?.open(place, sealed)?
             }
         };
-        Ok(Opened { plain: Some(plain), stale: !is_current })
+        Ok(Opened { plain: Some(plain), stale: !is_current, key: None })
     }
 }
 

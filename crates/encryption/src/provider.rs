@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use aws_lc_rs::hmac;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use zeroize::Zeroizing;
 
@@ -31,6 +32,8 @@ struct Keys {
 struct Named {
     /// With a colon at the end.
     name: String,
+    /// What is said of it where people look; nothing if a key management service says that.
+    label: Option<Arc<str>>,
     cipher: Cipher,
 }
 
@@ -48,10 +51,13 @@ pub struct Opened {
     pub plain: Option<Vec<u8>>,
     /// Whether it would be written otherwise now.
     pub stale: bool,
+    /// The key that opened it, in the words of [`Providers::label`]: values of two keys that have one name look alike, and
+    /// only whoever opens them can tell them apart. `None` if [`seal_of`] says it.
+    pub key: Option<Arc<str>>,
 }
 
-/// What a stored value says that it was written with, in the words of [`Providers::label`]; nothing if it is stored as
-/// it is.
+/// What a stored value says that it was written with: [`Providers::label`] without the tag of the key, which nobody knows
+/// who has not opened it; nothing if it is stored as it is.
 ///
 /// ```
 /// use concord_encryption::seal_of;
@@ -97,7 +103,8 @@ impl Providers {
         self.0.iter().all(|keys| keys.prefix.is_empty())
     }
 
-    /// What values are written with, in the words of a stored value: `aescbc:v1:key1`, or nothing.
+    /// What values are written with, in the words of a stored value and with a tag of the key: `aescbc:v1:key1:` and 16
+    /// digits, or nothing. Somebody may give another key the name of the last one; their tags differ.
     pub fn label(&self) -> String {
         self.labels().into_iter().next().unwrap_or_default()
     }
@@ -108,12 +115,9 @@ impl Providers {
             if let Some(service) = keys.service() {
                 return vec![service.label()];
             }
-            let kind = keys.prefix.trim_start_matches("k8s:enc:");
             match keys.keys.is_empty() {
-                true => vec![kind.to_owned()],
-                false => {
-                    keys.keys.iter().map(|key| format!("{kind}{}", key.name.trim_end_matches(':'))).collect()
-                }
+                true => vec![keys.prefix.trim_start_matches("k8s:enc:").to_owned()],
+                false => keys.keys.iter().filter_map(|key| Some(key.label.as_deref()?.to_owned())).collect(),
             }
         };
         self.0.iter().flat_map(labels).collect()
@@ -183,7 +187,7 @@ impl Keys {
             Provider::Kms(kms) => {
                 let service = service(kms);
                 let prefix = service.prefix().into();
-                let only = Named { name: String::new(), cipher: Cipher::Kms(service) };
+                let only = Named { name: String::new(), label: None, cipher: Cipher::Kms(service) };
                 return Ok(Self { kind: "KMS", prefix, keys: vec![only] });
             }
         };
@@ -196,7 +200,9 @@ impl Keys {
                 Provider::AesCbc(_) => Cbc::new(&secret).map(|cipher| Cipher::Cbc(Box::new(cipher))),
                 _ => Secretbox::new(&secret).map(Cipher::Secretbox),
             };
-            Ok(Named { name: format!("{}:", key.name), cipher: cipher.ok_or_else(bad)? })
+            let label = format!("{}{}", prefix.trim_start_matches("k8s:enc:"), key.name);
+            let label = Some(format!("{label}:{}", tag(&secret, &label)).into());
+            Ok(Named { name: format!("{}:", key.name), label, cipher: cipher.ok_or_else(bad)? })
         };
         Ok(Self {
             kind,
@@ -218,13 +224,13 @@ impl Keys {
         if self.prefix.is_empty() {
             return match rest.starts_with(SEALED) {
                 true => Err(OpenError::Encrypted),
-                false => Ok(Opened { plain: None, stale: false }),
+                false => Ok(Opened { plain: None, stale: false, key: None }),
             };
         }
         let mut errors = Vec::new();
         for (at, key) in self.keys.iter().enumerate() {
             let Some(sealed) = rest.strip_prefix(key.name.as_bytes()) else { continue };
-            let of = |plain| Opened { plain: Some(plain), stale: false };
+            let of = |plain| Opened { plain: Some(plain), stale: false, key: key.label.clone() };
             let opened = match &key.cipher {
                 Cipher::Gcm(cipher) => cipher.open(place, sealed).map(of),
                 Cipher::Cbc(cipher) => cipher.open(sealed).map(of),
@@ -242,4 +248,12 @@ impl Keys {
             _ => OpenError::Several(errors),
         })
     }
+}
+
+/// What tells a key from others of its name without telling anything else about it: keyed with the secret, so that only
+/// whoever has the secret can make it.
+fn tag(secret: &[u8], label: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let tag = hmac::sign(&key, format!("concord: tag of the key {label}").as_bytes());
+    tag.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

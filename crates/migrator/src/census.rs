@@ -21,9 +21,17 @@ const ATTEMPTS: usize = 5;
 pub struct Row {
     /// The version they are encoded in: `v1` or `group/version`.
     pub version: String,
-    /// What they are encrypted with, such as `aescbc:v1:key1`; empty if they are not.
+    /// What they are encrypted with, such as `aescbc:v1:key1:` and a tag of the key; empty if they are not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub encryption: String,
+}
+
+impl Row {
+    /// Whether nobody can read what has this form, however long he waits. What a key management service has the key of may
+    /// be readable when it answers again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.version == unreadable() && !self.encryption.starts_with("kms:")
+    }
 }
 
 impl std::fmt::Display for Row {
@@ -63,12 +71,15 @@ impl Census {
 
 /// The form that a value is kept in.
 pub(crate) fn form(keyring: Option<&Keyring>, key: &[u8], kept: &Bytes) -> Row {
-    let encryption = seal_of(kept).into_owned();
-    if encryption.is_empty() {
-        return Row { version: version(kept), encryption };
+    let said = seal_of(kept);
+    if said.is_empty() {
+        return Row { version: version(kept), encryption: String::new() };
     }
-    let opened = keyring.map(|keyring| keyring.inspect(key, kept).plain);
-    Row { version: opened.map_or_else(unreadable, |plain| version(&plain)), encryption }
+    match keyring.map(|keyring| keyring.inspect(key, kept)) {
+        // By the key that opens it: another one may have the same name.
+        Some(inspected) => Row { version: version(&inspected.plain), encryption: inspected.seal },
+        None => Row { version: unreadable(), encryption: said.into_owned() },
+    }
 }
 
 fn unreadable() -> String {
@@ -164,6 +175,7 @@ mod tests {
         ] {
             let row = form(None, b"/registry/a/b", &Bytes::from_static(kept));
             assert_eq!((row.version.as_str(), row.encryption.as_str()), (version, encryption));
+            assert_eq!(row.is_lost(), version == "unreadable");
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
     load::Load,
     migration::Migration,
     shared::{Config, Shared},
+    survive::{AFTER_PANIC, survives},
     trigger::Trigger,
     worker::Worker,
 };
@@ -35,6 +36,9 @@ const RETRY: Duration = Duration::from_millis(200);
 /// of safety: two of them do everything twice and nothing wrong.
 #[derive(Clone)]
 pub struct Migrator(Arc<Shared>);
+
+/// A resource, and whether its migration is a dry run: that writes nothing, and waits for nobody who does.
+type Place = (GroupResource, bool);
 
 /// A migration that is under way.
 struct Active {
@@ -84,8 +88,8 @@ impl Migrator {
     async fn follow(
         &self,
         cancel: &CancellationToken,
-        active: &mut BTreeMap<GroupResource, Active>,
-        workers: &mut JoinSet<GroupResource>,
+        active: &mut BTreeMap<Place, Active>,
+        workers: &mut JoinSet<Place>,
     ) {
         let Some(storage) = self.0.migrations.storage() else { return };
         let replica = self.0.registry().replica();
@@ -102,14 +106,7 @@ impl Migrator {
                     Err(Closed::Shutdown) => return std::future::pending().await,
                     Err(_) => return,
                 },
-                Some(ended) = workers.join_next() => match ended {
-                    Ok(resource) => drop(active.remove(&resource)),
-                    // It is begun again by the next one who looks; which one it was is not known.
-                    Err(error) => {
-                        tracing::error!(%error, "A migration ended in an unexpected way.");
-                        active.retain(|_, running| !running.orders.is_closed());
-                    }
-                },
+                Some(Ok(ended)) = workers.join_next() => drop(active.remove(&ended)),
             }
         }
     }
@@ -141,12 +138,13 @@ impl Migrator {
         &self,
         all: &[Migration],
         cancel: &CancellationToken,
-        active: &mut BTreeMap<GroupResource, Active>,
-        workers: &mut JoinSet<GroupResource>,
+        active: &mut BTreeMap<Place, Active>,
+        workers: &mut JoinSet<Place>,
     ) {
-        let mut by_resource: BTreeMap<&GroupResource, Vec<&Migration>> = BTreeMap::new();
+        let mut by_resource: BTreeMap<Place, Vec<&Migration>> = BTreeMap::new();
         for migration in all {
-            by_resource.entry(&migration.resource).or_default().push(migration);
+            let place = (migration.resource.clone(), migration.orders.is_dry_run);
+            by_resource.entry(place).or_default().push(migration);
         }
         for (resource, running) in active.iter() {
             let of_resource = by_resource.get(resource).into_iter().flatten();
@@ -160,11 +158,11 @@ impl Migrator {
             }
         }
         for (resource, migrations) in by_resource {
-            if active.contains_key(resource) {
+            if active.contains_key(&resource) {
                 continue;
             }
             if let Some(chosen) = choose(migrations) {
-                active.insert(resource.clone(), self.start(chosen, cancel, workers));
+                active.insert(resource, self.start(chosen, cancel, workers));
             }
         }
     }
@@ -173,15 +171,19 @@ impl Migrator {
         &self,
         migration: &Migration,
         cancel: &CancellationToken,
-        workers: &mut JoinSet<GroupResource>,
+        workers: &mut JoinSet<Place>,
     ) -> Active {
         let (orders, received) = watch::channel(migration.orders);
         let withdrawn = CancellationToken::new();
         let worker = Worker::new(self.0.clone(), migration, received);
         let (resource, told, stop) = (migration.resource.clone(), withdrawn.clone(), cancel.clone());
+        let place = (resource, migration.orders.is_dry_run);
         workers.spawn(async move {
-            worker.run(told, stop).await;
-            resource
+            if !survives(&place.0, worker.run(told, stop.clone())).await {
+                // It is begun again then.
+                stop.run_until_cancelled(tokio::time::sleep(AFTER_PANIC)).await;
+            }
+            place
         });
         Active { uid: migration.uid.clone(), orders, withdrawn }
     }

@@ -33,6 +33,7 @@ mod rewrite;
 mod shared;
 pub mod standalone;
 mod status;
+mod survive;
 mod trigger;
 mod walk;
 mod worker;

@@ -1,13 +1,16 @@
 //! How much is written at once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most that is under way at once.
 const MOST: f64 = 32.0;
 
 /// What there is at once in the beginning. What is slow does not bring it below that: it may be everybody else who is busy,
 /// and then one at a time would take for ever without helping anybody.
-const FEW: f64 = 4.0;
+const FEW: f64 = 6.0;
+
+/// What is too much is said by all who are under way at once: it counts once in this time.
+const ROUND: Duration = Duration::from_millis(100);
 
 /// How much more there may be for every round of writes that went well.
 const STEP: f64 = 0.25;
@@ -36,11 +39,13 @@ pub(crate) struct Limit {
     usual: Option<f64>,
     /// What reads took lately, in seconds.
     lately: f64,
+    /// When it was last too much.
+    braked: Option<Instant>,
 }
 
 impl Limit {
     pub(crate) fn new() -> Self {
-        Self { limit: FEW, best: f64::INFINITY, usual: None, lately: 0.0 }
+        Self { limit: FEW, best: f64::INFINITY, usual: None, lately: 0.0, braked: None }
     }
 
     /// How many writes may be under way.
@@ -84,7 +89,11 @@ impl Limit {
     }
 
     /// The server cannot do so much.
-    pub(crate) fn was_too_much(&mut self) {
+    pub(crate) fn was_too_much(&mut self, now: Instant) {
+        if self.braked.is_some_and(|at| now.saturating_duration_since(at) < ROUND) {
+            return;
+        }
+        self.braked = Some(now);
         self.limit = (self.limit / 2.0).max(1.0);
     }
 }
@@ -108,10 +117,10 @@ mod tests {
 
     #[test]
     fn there_is_more_at_once_until_it_is_too_much() {
-        let mut limit = grown();
-        limit.was_too_much();
-        assert_eq!(limit.get(), MOST as usize / 2);
-        (0..20).for_each(|_| limit.was_too_much());
+        let (mut limit, begin) = (grown(), Instant::now());
+        (0..30).for_each(|_| limit.was_too_much(begin));
+        assert_eq!(limit.get(), MOST as usize / 2, "all of them say the same");
+        (1..20).for_each(|round| limit.was_too_much(begin + ROUND * round));
         assert_eq!(limit.get(), 1, "something is always under way");
     }
 
@@ -124,7 +133,8 @@ mod tests {
         assert!(limit.get() > 10, "the store is slower now: {}", limit.get());
         let mut limit = Limit::new();
         limit.went_well(FAST);
-        (0..20).for_each(|_| limit.was_too_much());
+        let begin = Instant::now();
+        (0..20).for_each(|round| limit.was_too_much(begin + ROUND * round));
         (0..100).for_each(|_| limit.went_well(FAST * 50));
         assert_eq!(limit.get(), FEW as usize, "slow is better than for ever");
     }

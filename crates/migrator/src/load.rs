@@ -102,7 +102,7 @@ impl Load {
 
     /// The server cannot do so much.
     pub(crate) fn was_too_much(&self) {
-        self.state.lock().limit.was_too_much();
+        self.state.lock().limit.was_too_much(Instant::now());
     }
 }
 

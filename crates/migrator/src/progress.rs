@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Census, Row};
+use crate::{Census, Row, rewrite::Outcome};
 
 /// How many objects that could not be written are named.
 const NAMED: usize = 10;
@@ -115,6 +115,20 @@ impl Progress {
         }
     }
 
+    /// An object will be looked at again: what was counted of it counts then.
+    pub(crate) fn take_back(&mut self, object: &str, outcome: &Outcome) {
+        match outcome {
+            Outcome::Written(_) => self.migrated_before += 1,
+            Outcome::Current => self.current = self.current.saturating_sub(1),
+            Outcome::Gone | Outcome::Unwanted => {}
+            Outcome::Failed(_) => {
+                self.failed = self.failed.saturating_sub(1);
+                self.failures.retain(|failure| failure.object != object);
+            }
+            Outcome::Deferred(_) => self.deferred = self.deferred.saturating_sub(1),
+        }
+    }
+
     pub(crate) fn count(&mut self, census: &Census) {
         let counted = |(row, objects): (&Row, &u64)| Counted { row: row.clone(), objects: *objects };
         self.census = census.rows.iter().map(counted).collect();
@@ -135,6 +149,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_looked_at_again_counts_once() {
+        let mut progress = Progress { migrated: 3, current: 2, deferred: 1, ..Progress::default() };
+        progress.fail("a".to_owned(), "no".to_owned());
+        progress.fail("b".to_owned(), "no".to_owned());
+        assert_eq!(progress.seen(), 8);
+        for (object, outcome) in [
+            ("b", Outcome::Failed("no".to_owned())),
+            ("c", Outcome::Written(Duration::ZERO)),
+            ("d", Outcome::Current),
+            ("e", Outcome::Deferred("later".to_owned())),
+            ("f", Outcome::Gone),
+            ("g", Outcome::Unwanted),
+        ] {
+            progress.take_back(object, &outcome);
+        }
+        assert_eq!((progress.seen(), progress.migrated, progress.failed), (4, 3, 1));
+        assert_eq!(
+            progress.failures.iter().map(|failure| failure.object.as_str()).collect::<Vec<_>>(),
+            ["a"]
+        );
+    }
 
     #[test]
     fn progress_is_read_as_it_is_written() {

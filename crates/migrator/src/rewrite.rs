@@ -16,6 +16,9 @@ const TRIES: u32 = 6;
 /// The first pause after a failure; the next ones are twice as long each.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How often to look at least, during a pause, whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// The longest pause that a server may ask for.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -32,17 +35,20 @@ pub(crate) enum Outcome {
     Failed(String),
     /// It cannot be written for now.
     Deferred(String),
+    /// Nobody wants it any more.
+    Unwanted,
 }
 
 impl Outcome {
-    /// What metrics call it.
-    pub(crate) fn name(&self) -> &'static str {
+    /// What metrics call it, if they count it.
+    pub(crate) fn name(&self) -> Option<&'static str> {
         match self {
-            Self::Written(_) => "migrated",
-            Self::Current => "current",
-            Self::Gone => "gone",
-            Self::Failed(_) => "failed",
-            Self::Deferred(_) => "deferred",
+            Self::Written(_) => Some("migrated"),
+            Self::Current => Some("current"),
+            Self::Gone => Some("gone"),
+            Self::Failed(_) => Some("failed"),
+            Self::Deferred(_) => Some("deferred"),
+            Self::Unwanted => None,
         }
     }
 }
@@ -70,15 +76,16 @@ fn meaning(status: &Status, tries: u32) -> Meaning {
 }
 
 impl Shared {
-    /// Writes an object that is kept since `revision` in another form than `target`.
+    /// Writes an object that is kept since `revision` in another form than `target`, as long as that is wanted.
     pub(crate) async fn rewrite(
         &self,
         resource: &Resource,
         key: &Bytes,
         mut revision: Revision,
         target: &Row,
+        is_wanted: &(dyn Fn() -> bool + Send + Sync),
     ) -> Outcome {
-        let mut last = String::new();
+        let (mut last, mut is_readable) = (String::new(), true);
         for tries in 0..TRIES {
             let begin = Instant::now();
             let status = match self.write(resource, key, revision).await {
@@ -89,20 +96,26 @@ impl Shared {
                 Ok(_) => return Outcome::Written(begin.elapsed()),
                 Err(status) => status,
             };
+            if matches!(status.code, 429 | 503) {
+                self.load.was_too_much();
+            }
             match meaning(&status, tries) {
                 Meaning::Changed => {}
-                Meaning::Later(pause) => tokio::time::sleep(pause).await,
+                Meaning::Later(pause) => rest(pause, is_wanted).await,
                 Meaning::Never => return Outcome::Failed(status.message),
+            }
+            if !is_wanted() {
+                return Outcome::Unwanted;
             }
             last = status.message;
             match self.look(key).await {
                 Ok(None) => return Outcome::Gone,
                 Ok(Some((row, _))) if row == *target => return Outcome::Current,
-                Ok(Some((_, now))) => revision = now,
+                Ok(Some((row, now))) => (revision, is_readable) = (now, !row.is_lost()),
                 Err(error) => last = error,
             }
         }
-        Outcome::Deferred(last)
+        if is_readable { Outcome::Deferred(last) } else { Outcome::Failed(last) }
     }
 
     /// The patch of a migrator: it changes nothing, and says of which state it thinks so.
@@ -149,11 +162,31 @@ impl Shared {
     }
 }
 
+/// Sleeps, but not on when nobody waits for it any more.
+async fn rest(pause: Duration, is_wanted: &(dyn Fn() -> bool + Send + Sync)) {
+    let end = tokio::time::Instant::now() + pause;
+    while is_wanted() && tokio::time::Instant::now() < end {
+        tokio::time::sleep_until(end.min(tokio::time::Instant::now() + LOOK)).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use concord_meta::GroupResource;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_ends_when_nobody_wants_what_comes_after_it() {
+        let begin = tokio::time::Instant::now();
+        rest(LONGEST, &|| true).await;
+        assert!(begin.elapsed() >= LONGEST);
+        let (begin, asked) = (tokio::time::Instant::now(), AtomicU32::new(0));
+        rest(LONGEST, &|| asked.fetch_add(1, Ordering::Relaxed) < 3).await;
+        assert!(begin.elapsed() <= LOOK * 4, "{:?}", begin.elapsed());
+    }
 
     #[test]
     fn only_what_will_never_go_well_is_given_up() {

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use concord_meta::{GroupResource, GroupVersion, Status};
-use concord_registry::{Resource, metadata};
+use concord_registry::{Object, Resource, metadata};
 use concord_store::{KeyRange, Revision};
 use serde_json::{Value, json};
 
@@ -49,6 +49,7 @@ impl Trigger {
         let mut before: BTreeMap<Bytes, Form> = BTreeMap::new();
         loop {
             tokio::time::sleep(delay).await;
+            let mut is_waiting = false;
             let (stored, agreed) = self.agreed();
             handled.retain(|prefix, _| stored.contains_key(prefix));
             for (prefix, form) in &agreed {
@@ -58,17 +59,20 @@ impl Trigger {
                 }
                 let Some(resource) = stored.get(prefix) else { continue };
                 match self.handle(resource, prefix, &form.0).await {
-                    Ok(()) => drop(handled.insert(prefix.clone(), form.clone())),
+                    Ok(true) => drop(handled.insert(prefix.clone(), form.clone())),
+                    Ok(false) => is_waiting = true,
                     Err(error) => {
                         let resource = resource.group_resource();
                         tracing::warn!(%resource, error = error.message, "What is stored could not be looked at.");
-                        tokio::time::sleep(RETRY).await;
+                        is_waiting = true;
                     }
                 }
             }
             let is_settled = before == agreed;
             before = agreed;
-            if is_settled {
+            if is_waiting {
+                tokio::time::sleep(RETRY).await;
+            } else if is_settled {
                 self.shared.servers_changed(&mut changes).await;
             }
         }
@@ -93,30 +97,47 @@ impl Trigger {
         (stored, agreed)
     }
 
-    /// Asks for a migration if it is needed and wanted.
-    async fn handle(&self, resource: &Resource, prefix: &Bytes, target: &Row) -> Result<(), Status> {
+    /// Asks for a migration if it is needed and wanted. False if that is to be looked at again, since somebody else's is
+    /// under way: it may be taken back.
+    async fn handle(&self, resource: &Resource, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
         let name = resource.group_resource();
         // Events go by themselves, and soon.
-        if name.resource == "events" || !self.is_needed(prefix, target).await? {
-            return Ok(());
+        if name.resource == "events" {
+            return Ok(true);
+        }
+        let of_resource = self.migrations(&name);
+        if of_resource.iter().any(|migration| !migration.is_terminal() && !migration.orders.is_dry_run) {
+            return Ok(false);
+        }
+        if !self.is_listed(&name, target) && !self.is_needed(prefix, target).await? {
+            return Ok(true);
         }
         if !self.is_wanted(&name) {
             tracing::info!(resource = %name, "Objects have another form than they would be written in; nobody wants them migrated.");
-            return Ok(());
-        }
-        let of_resource = self.migrations(&name);
-        if of_resource.iter().any(|migration| !migration.is_terminal()) {
-            return Ok(());
+            return Ok(true);
         }
         self.ask(&name, target).await?;
-        self.forget(&of_resource).await
+        self.forget(&of_resource).await?;
+        Ok(true)
+    }
+
+    /// Whether the definition says that objects may be stored in another version. Only a migration takes that back, also if
+    /// there are no objects.
+    fn is_listed(&self, name: &GroupResource, target: &Row) -> bool {
+        let version = GroupVersion::new("apiextensions.k8s.io", "v1");
+        let object =
+            self.object(&version, "customresourcedefinitions", &format!("{}.{}", name.resource, name.group));
+        object.is_some_and(|definition| lists_another(&definition, target))
     }
 
     async fn is_needed(&self, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
         let registry = self.shared.registry();
         let Some(keyring) = &self.shared.config.keyring else {
             // Nothing is encrypted here: what is stored is what this server has in memory.
-            let Ok(snapshot) = registry.replica().newest() else { return Ok(false) };
+            let snapshot = registry
+                .replica()
+                .newest()
+                .map_err(|error| Status::service_unavailable(error.to_string()))?;
             let mut all = snapshot.scan(&KeyRange::prefix(prefix.clone()));
             return Ok(all.any(|entry| form(None, &entry.key, &entry.value) != *target));
         };
@@ -143,19 +164,19 @@ impl Trigger {
         ];
         let says_no = |(group, version, plural, name): &(&str, &str, &str, String)| {
             let object = self.object(&GroupVersion::new(*group, *version), plural, name);
-            object.is_some_and(|annotations| annotations[AUTOMATIC_ANNOTATION] == "false")
+            let annotations = object.and_then(|object| metadata(&object).get("annotations").cloned());
+            annotations.is_some_and(|annotations| annotations[AUTOMATIC_ANNOTATION] == "false")
         };
         !places.iter().any(says_no)
     }
 
-    /// The annotations of an object of no namespace.
-    fn object(&self, version: &GroupVersion, plural: &str, name: &str) -> Option<Value> {
+    /// An object of no namespace.
+    fn object(&self, version: &GroupVersion, plural: &str, name: &str) -> Option<Object> {
         let resource = self.shared.config.resources.find(version, plural)?;
         let storage = resource.storage()?;
         let key = storage.key(concord_registry::ObjectName { namespace: "", name });
         let snapshot = self.shared.registry().replica().newest().ok()?;
-        let object = resource.object(&snapshot.get(&key)?.into()).ok()?;
-        metadata(&object).get("annotations").cloned()
+        resource.object(&snapshot.get(&key)?.into()).ok()
     }
 
     fn migrations(&self, name: &GroupResource) -> Vec<Migration> {
@@ -205,5 +226,29 @@ impl Trigger {
             deleted.map(drop).or_else(|status| if status.code == 404 { Ok(()) } else { Err(status) })?;
         }
         Ok(())
+    }
+}
+
+/// Whether a definition lists another stored version than this one.
+fn lists_another(definition: &Object, target: &Row) -> bool {
+    let version = target.version.rsplit('/').next().unwrap_or_default();
+    let stored = definition.get("status").and_then(|status| status["storedVersions"].as_array());
+    stored.is_some_and(|stored| stored.iter().any(|listed| listed != version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_that_lists_another_version_needs_a_migration() {
+        let target = Row { version: "example.com/v2".to_owned(), encryption: String::new() };
+        for (stored, expected) in
+            [(json!(["v2"]), false), (json!(["v1", "v2"]), true), (json!(["v1"]), true), (json!(null), false)]
+        {
+            let definition = json!({"status": {"storedVersions": stored}});
+            let definition = definition.as_object().expect("an object");
+            assert_eq!(lists_another(definition, &target), expected, "{definition:?}");
+        }
     }
 }

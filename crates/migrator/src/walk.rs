@@ -1,7 +1,7 @@
 //! All objects, in the order of their keys.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -23,6 +23,10 @@ use crate::{
 
 /// How often to look at least whether a walk is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long writes that were begun may take after it was told to stop. One that takes longer, since a webhook does, is not
+/// waited for: what becomes of it is seen when it is looked at again.
+const GRACE: Duration = Duration::from_millis(400);
 
 /// How a part of a walk ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) target: &'a Row,
     /// Asked before every write whether it is still wanted.
     pub(crate) is_wanted: &'a (dyn Fn() -> bool + Send + Sync),
+    /// Told after every write how far it is.
+    pub(crate) tell: &'a (dyn Fn(&Progress) + Send + Sync),
 }
 
 impl Walk<'_> {
@@ -87,7 +93,7 @@ impl Walk<'_> {
             .into_owned()
     }
 
-    /// Writes objects, several at once, begun in their order. The first key that was not, if it was told to stop.
+    /// Writes objects, several at once, begun in their order. The first key that was not written, if it was told to stop.
     async fn write_all(
         &self,
         mut stale: VecDeque<KeyValue>,
@@ -95,8 +101,14 @@ impl Walk<'_> {
         pace: &mut Pace,
     ) -> Option<Bytes> {
         let mut under_way = FuturesUnordered::new();
+        // Those that were begun and have not ended, and those that have.
+        let (mut open, mut done) = (BTreeSet::new(), Vec::new());
+        let mut stopped: Option<Instant> = None;
         loop {
-            let is_wanted = stale.is_empty() || (self.is_wanted)();
+            let is_wanted = (stale.is_empty() && under_way.is_empty()) || (self.is_wanted)();
+            if !is_wanted && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                break;
+            }
             let mut is_enough = false;
             while is_wanted && !stale.is_empty() && pace.wait(Instant::now()).is_zero() {
                 let begun = self.shared.load.begin(under_way.len());
@@ -105,44 +117,62 @@ impl Walk<'_> {
                     break;
                 };
                 pace.begin(Instant::now());
+                open.insert(entry.key.clone());
                 under_way.push(self.write(entry, begun));
             }
             let waits = is_wanted && !is_enough && !stale.is_empty();
             // Not too long without looking whether it is still wanted.
-            let wait = pace.wait(Instant::now()).min(LOOK);
+            let wait = if waits { pace.wait(Instant::now()).min(LOOK) } else { LOOK };
             tokio::select! {
                 Some((key, outcome)) = under_way.next(), if !under_way.is_empty() => {
-                    self.count(&key, outcome, progress);
+                    if outcome != Outcome::Unwanted {
+                        open.remove(&key);
+                    }
+                    self.count(&key, &outcome, progress);
+                    done.push((key, outcome));
+                    (self.tell)(progress);
                 }
-                () = tokio::time::sleep(wait), if waits => {}
-                else => return stale.pop_front().map(|entry| entry.key),
+                () = tokio::time::sleep(wait), if waits || !under_way.is_empty() => {}
+                else => break,
             }
         }
+        let first = open.pop_first().into_iter().chain(stale.pop_front().map(|entry| entry.key)).min()?;
+        self.take_back(&first, &done, progress);
+        Some(first)
+    }
+
+    /// What comes after a key will be looked at again.
+    fn take_back(&self, first: &Bytes, done: &[(Bytes, Outcome)], progress: &mut Progress) {
+        let again = done.iter().filter(|(key, _)| key > first);
+        again.for_each(|(key, outcome)| progress.take_back(&self.cursor(key), outcome));
     }
 
     async fn write(&self, entry: KeyValue, _begun: UnderWay) -> (Bytes, Outcome) {
-        let outcome = self.shared.rewrite(self.resource, &entry.key, entry.mod_revision, self.target).await;
-        (entry.key, outcome)
+        let KeyValue { key, mod_revision, .. } = entry;
+        let outcome =
+            self.shared.rewrite(self.resource, &key, mod_revision, self.target, self.is_wanted).await;
+        (key, outcome)
     }
 
-    fn count(&self, key: &Bytes, outcome: Outcome, progress: &mut Progress) {
-        self.shared.config.metrics.migration().object(&self.name.to_string(), outcome.name());
+    fn count(&self, key: &Bytes, outcome: &Outcome, progress: &mut Progress) {
+        if let Some(result) = outcome.name() {
+            self.shared.config.metrics.migration().object(&self.name.to_string(), result);
+        }
         match outcome {
             Outcome::Written(took) => {
                 progress.migrated += 1;
-                self.shared.load.went_well(took);
+                self.shared.load.went_well(*took);
             }
             Outcome::Current => progress.current += 1,
-            Outcome::Gone => {}
+            Outcome::Gone | Outcome::Unwanted => {}
             Outcome::Failed(message) => {
                 let object = self.cursor(key);
                 tracing::warn!(resource = %self.name, object, message, "An object cannot be migrated.");
-                progress.fail(object, message);
+                progress.fail(object, message.clone());
             }
             Outcome::Deferred(message) => {
-                self.shared.load.was_too_much();
                 progress.deferred += 1;
-                progress.last_error = message;
+                progress.last_error.clone_from(message);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use concord_meta::{GroupResource, Status};
-use concord_registry::{Resource, Storage};
+use concord_registry::Storage;
 use concord_store::{KeyRange, Revision};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,17 +22,12 @@ use crate::{
     progress::Progress,
     shared::{Found, Shared, now},
     status::Which,
-    walk::{Walk, Walked},
 };
+
+mod walking;
 
 /// How long a resource may be missing before a migration of it has failed.
 const GRACE: Duration = Duration::from_secs(60);
-
-/// How long objects that cannot be written for now are tried again before they count as failed.
-const PATIENCE: Duration = Duration::from_secs(60 * 60);
-
-/// How often at most it is said how far a migration is.
-const SHOW: Duration = Duration::from_secs(1);
 
 /// How long to wait for this server to see what the store has.
 const SEEN: Duration = Duration::from_secs(30);
@@ -89,7 +84,7 @@ impl Worker {
         let work = stop.run_until_cancelled(withdrawn.run_until_cancelled(self.work()));
         if let Some(None) = work.await {
             tracing::info!(name = self.which.name, resource = %self.resource, "A migration was deleted.");
-            let end = self.shared.unmark(&self.resource, None, End::Cancelled).await;
+            let end = self.unmark(None, End::Cancelled).await;
             end.unwrap_or_else(|error| {
                 tracing::warn!(error = error.message, "The definition still says that it is migrated.")
             });
@@ -204,6 +199,7 @@ impl Worker {
         self.say(&conditions, Some(checkpoint)).await?;
         let message = format!("All servers write {}, at revision {checkpoint}", agreed.target);
         self.shared.event(&self.which, "Started", &message).await;
+        self.pause = LEAST_PAUSE;
         self.run = Some(Run {
             target: agreed.target.clone(),
             fingerprint: agreed.fingerprint,
@@ -233,76 +229,6 @@ impl Worker {
         progress.total = snapshot.map_or(0, |snapshot| snapshot.scan(&range).count() as u64);
         "Migrating".clone_into(&mut progress.phase);
         self.began = (Instant::now(), self.progress.seen());
-    }
-
-    async fn walk(&mut self, resource: &Resource, storage: &Storage) -> Result<(), Status> {
-        let Some(run) = self.run.clone() else { return Ok(()) };
-        let (orders, changes) = (self.orders.clone(), self.changes.clone());
-        // Whatever changes, it is decided anew whether to go on; and now and then it is said how far it is.
-        let begin = Instant::now();
-        let is_wanted = move || {
-            let is_same = |changed: Result<bool, _>| changed.is_ok_and(|changed: bool| !changed);
-            begin.elapsed() < SHOW
-                && is_same(orders.has_changed())
-                && changes.as_ref().is_none_or(|changes| is_same(changes.has_changed()))
-        };
-        self.pace.set_rate(self.orders.borrow().rate);
-        let shared = self.shared.clone();
-        let name = resource.group_resource();
-        let walk = Walk {
-            shared: &shared,
-            resource,
-            name: &name,
-            storage,
-            target: &run.target,
-            is_wanted: &is_wanted,
-        };
-        loop {
-            let walked = walk.page(&mut self.progress, &mut self.pace).await;
-            self.progress.measure(self.progress.seen().saturating_sub(self.began.1), self.began.0.elapsed());
-            match walked {
-                Walked::Page => {}
-                Walked::Interrupted => break,
-                Walked::Unreadable(error) => return Err(Status::internal_error(error)),
-                Walked::Everything => {
-                    self.walked();
-                    break;
-                }
-            }
-            self.show().await?;
-        }
-        self.show().await
-    }
-
-    /// All objects have been looked at.
-    fn walked(&mut self) {
-        let Progress { mut failed, mut deferred, .. } = self.progress;
-        match deferred {
-            0 => self.deferred = None,
-            _ if self.deferred.get_or_insert_with(Instant::now).elapsed() < PATIENCE => {}
-            _ => (failed, deferred) = (failed + deferred, 0),
-        }
-        if let Some(run) = &mut self.run {
-            run.stage = Stage::Walked { failed, deferred };
-        }
-    }
-
-    /// Says how far it is, now and then.
-    async fn show(&mut self) -> Result<(), Status> {
-        let name = self.resource.to_string();
-        let left = self.progress.total.saturating_sub(self.progress.seen());
-        self.shared.config.metrics.migration().set_remaining(&name, left);
-        if self.shown.elapsed() < SHOW {
-            return Ok(());
-        }
-        self.shown = Instant::now();
-        let mut message =
-            format!("The migration is running, {left}/{} objects not yet migrated", self.progress.total);
-        if !self.progress.last_error.is_empty() {
-            message += &format!("; transient error: {}", self.progress.last_error);
-        }
-        self.say(&[Condition::running(true, "MigrationRunning", &message)], None).await?;
-        self.shared.show(&self.which, &self.progress).await
     }
 
     /// Counts what is stored, and waits until this server has seen that state.
@@ -340,9 +266,17 @@ impl Worker {
         }
     }
 
+    /// Says in the definition that it has ended. A dry run has said nothing there, and another migration may have.
+    async fn unmark(&self, generation: Option<i64>, end: End<'_>) -> Result<(), Status> {
+        if self.orders.borrow().is_dry_run {
+            return Ok(());
+        }
+        self.shared.unmark(&self.resource, generation, end).await
+    }
+
     async fn succeed(&mut self, census: &Census) -> Result<bool, Status> {
         let version = self.run.as_ref().map(|run| run.target.version.clone()).unwrap_or_default();
-        self.shared.unmark(&self.resource, self.generation, End::Succeeded(&version)).await?;
+        self.unmark(self.generation, End::Succeeded(&version)).await?;
         let succeeded = Condition::ended("Succeeded", "StorageVersionMigrationSucceeded", String::new());
         tracing::info!(name = self.which.name, resource = %self.resource, objects = census.total(), "A migration has succeeded.");
         self.end(succeeded).await
@@ -364,14 +298,14 @@ impl Worker {
     }
 
     async fn cancel(&mut self) -> Result<bool, Status> {
-        self.shared.unmark(&self.resource, self.generation, End::Cancelled).await?;
+        self.unmark(self.generation, End::Cancelled).await?;
         self.end(Condition::ended("Failed", "MigrationCancelled", "The migration was cancelled".to_owned()))
             .await
     }
 
     async fn fail(&mut self, message: String) -> Result<bool, Status> {
         tracing::warn!(name = self.which.name, resource = %self.resource, message, "A migration has failed.");
-        self.shared.unmark(&self.resource, self.generation, End::Failed).await?;
+        self.unmark(self.generation, End::Failed).await?;
         self.end(Condition::ended("Failed", "StorageVersionMigrationFailed", message)).await
     }
 

@@ -29,6 +29,8 @@ enum Mood {
     Away(u64),
     /// Somebody else has changed the object.
     Conflicts,
+    /// It answers with 429 and asks for so many seconds.
+    Busy(u64),
 }
 
 #[derive(Default)]
@@ -97,6 +99,9 @@ impl Fake {
             Some(Mood::Refuses) => return status(422, "it stays"),
             Some(Mood::Fails(code, times)) if count <= times => return status(code, "not now"),
             Some(Mood::Away(times)) if count <= times => return Err("connection refused".to_owned()),
+            Some(Mood::Busy(seconds)) => {
+                return Ok(Answer { code: 429, body: json!({}), retry_after: Some(seconds) });
+            }
             Some(Mood::Conflicts) => return status(409, "it has changed"),
             _ => {}
         }
@@ -124,7 +129,8 @@ impl Server for Fake {
             (Ask::Get, MIGRATIONS) => answer(200, json!({"items": [self.migration.lock().clone()]})),
             (Ask::Get, "/api/v1") => {
                 let verbs = ["get", "list", "patch", "update"];
-                answer(200, json!({"resources": [{"name": "secrets", "verbs": verbs}]}))
+                let secrets = json!({"name": "secrets", "verbs": verbs, "storageVersionHash": "h1"});
+                answer(200, json!({"resources": [secrets]}))
             }
             (Ask::GetMetadata, SECRETS) => self.list(path),
             (Ask::Get, _) => answer(200, self.migration.lock().clone()),
@@ -203,4 +209,50 @@ async fn a_migration_that_is_cancelled_ends() {
     migrate(&server).await;
     assert!(server.condition("Failed").expect("it has").0.contains("MigrationCancelled"));
     assert!(server.patches.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_writes_nothing_and_says_why() {
+    let annotations = json!({"storagemigration.concord.dev/dry-run": "true"});
+    let server = Fake::new(&["a", "b"], &annotations, Vec::new());
+    migrate(&server).await;
+    assert!(server.condition("Failed").expect("it has").0.contains("DryRunNotPossible"));
+    assert!(server.patches.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_are_heard_while_objects_wait() {
+    let server = Fake::new(&["a"], &json!({}), vec![("a", Mood::Busy(30))]);
+    let cancel = CancellationToken::new();
+    let work = tokio::spawn(Standalone::new(server.clone(), "v1beta1").run(cancel.clone()));
+    while server.patches.lock().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.migration.lock()["metadata"]["annotations"]["storagemigration.concord.dev/cancelled"] =
+        "true".into();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(server.condition("Failed").expect("within a second").0.contains("MigrationCancelled"));
+    cancel.cancel();
+    work.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_goes_on_where_one_was_if_what_is_stored_is_the_same() {
+    for (hash, expected) in [("h1", &["c", "d"][..]), ("h0", &["a", "b", "c", "d"])] {
+        let progress = json!({"cursor": "c", "agreement": hash, "migrated": 2});
+        let annotations = json!({"storagemigration.concord.dev/progress": progress.to_string()});
+        let server = Fake::new(&["a", "b", "c", "d"], &annotations, Vec::new());
+        migrate(&server).await;
+        assert!(server.condition("Succeeded").is_some());
+        let written: Vec<String> = server.asked.lock().keys().cloned().collect();
+        assert_eq!(written, expected, "{hash}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_rate_makes_it_panic() {
+    let annotations = json!({"storagemigration.concord.dev/max-requests-per-second": "1e-20"});
+    let server = Fake::new(&["a"], &annotations, Vec::new());
+    migrate(&server).await;
+    assert!(server.condition("Succeeded").is_some());
 }

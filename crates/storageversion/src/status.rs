@@ -17,7 +17,7 @@ pub struct Entry {
     pub keys: Keys,
 }
 
-/// What a server encrypts the objects of a resource with, in the words of a stored value: `aescbc:v1:key1`, or nothing for
+/// What a server encrypts the objects of a resource with, in the words of a stored value with a tag of the key, or nothing for
 /// objects that are stored as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Keys {

@@ -52,7 +52,8 @@ struct Current {
 /// What a value is as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspected {
-    /// What it was sealed with, such as `aescbc:v1:key1`; empty if it is kept as it is.
+    /// What it was sealed with, in the words of [`Keyring::seals_with`]; without the tag of the key if none opens it, and
+    /// empty if it is kept as it is.
     pub seal: String,
     /// Whether it would be sealed otherwise now.
     pub is_stale: bool,
@@ -199,7 +200,7 @@ impl Keyring {
         self.replaced.subscribe()
     }
 
-    /// What values of a resource are sealed with now, such as `aescbc:v1:key1`; empty if they are kept as they are.
+    /// What values of a resource are sealed with now, such as `aescbc:v1:key1:` and a tag of the key; empty if they are kept as they are.
     pub fn seals_with(&self, group: &str, resource: &str) -> String {
         self.current.load().encryption.of(group, resource).label()
     }
@@ -212,14 +213,14 @@ impl Keyring {
     /// What is known of a value as it is kept.
     pub fn inspect(&self, key: &[u8], kept: &Bytes) -> Inspected {
         let providers = self.of(key);
-        let seal = seal_of(kept).into_owned();
+        let seal = || seal_of(kept).into_owned();
         match providers.open(key, kept) {
             Ok(opened) => Inspected {
-                seal,
+                seal: opened.key.map_or_else(seal, |label| label.as_ref().to_owned()),
                 is_stale: opened.stale,
                 plain: opened.plain.map_or_else(|| kept.clone(), Bytes::from),
             },
-            Err(error) => Inspected { seal, is_stale: true, plain: unreadable(&error.to_string()) },
+            Err(error) => Inspected { seal: seal(), is_stale: true, plain: unreadable(&error.to_string()) },
         }
     }
 

@@ -91,9 +91,14 @@ async fn values_are_stale_when_they_would_be_sealed_otherwise() {
     let World { keyring, store, .. } = &world(ONE);
     let (first, key) = (put(store, SECRET).await, Bytes::from(SECRET));
     assert!(!store.is_stale(&key, first).await.expect("known"));
-    assert_eq!(keyring.seals_with("", "secrets"), "aescbc:v1:one");
+    let one = keyring.seals_with("", "secrets");
+    assert!(one.starts_with("aescbc:v1:one:"), "{one}");
+    let kept = store.scan_kept(Scan::key(SECRET)).await.expect("a page").entries[0].value.clone();
+    assert_eq!(keyring.inspect(&key, &kept).seal, one);
     keyring.replace(encryption(BOTH));
-    assert_eq!(keyring.opens("", "secrets"), ["aescbc:v1:two", "aescbc:v1:one", ""]);
+    let two = keyring.seals_with("", "secrets");
+    assert_eq!(keyring.opens("", "secrets"), [&two, &one, ""]);
+    assert_eq!(keyring.inspect(&key, &kept).seal, one, "whatever is first now");
     assert!(store.is_stale(&key, first).await.expect("known"), "the key is another one");
     let second = put(store, SECRET).await;
     assert!(!store.is_stale(&key, second).await.expect("known"));

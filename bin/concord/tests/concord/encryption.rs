@@ -50,6 +50,8 @@ impl EncryptionFile {
     pub(crate) fn replace(&self, resources: &str, providers: &str) {
         let secrets = [
             ("<key1>", "{name: key1, secret: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=}"),
+            // Another key of the same name.
+            ("<key1b>", "{name: key1, secret: MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM=}"),
             ("<key2>", "{name: key2, secret: MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=}"),
         ];
         let text = format!(

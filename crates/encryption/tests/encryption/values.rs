@@ -65,7 +65,7 @@ fn what_kube_apiserver_stored_is_opened() {
     let recorded = recorded();
     assert_eq!(recorded.len(), 5);
     for (key, providers, value) in recorded {
-        let Opened { plain, stale } = providers.open(key.as_bytes(), &value).expect(&key);
+        let Opened { plain, stale, .. } = providers.open(key.as_bytes(), &value).expect(&key);
         let plain = plain.expect("it was sealed");
         assert!(plain.starts_with(b"k8s\0"), "{key}");
         assert!(plain.windows(7).any(|part| part == b"default"), "{key}");
@@ -84,7 +84,7 @@ fn what_is_sealed_is_marked_and_opened() {
             };
             assert_eq!(mark(&sealed), mark(&recorded), "{key}");
             let opened = providers.open(key.as_bytes(), &sealed).expect("opened");
-            assert_eq!(opened, Opened { plain: Some(plain), stale: false }, "{key} {length}");
+            assert_eq!((opened.plain, opened.stale), (Some(plain), false), "{key} {length}");
         }
         let again = || providers.seal(key.as_bytes(), b"x").expect("sealed");
         assert_ne!(again(), again(), "{key}: never the same bytes twice");
@@ -129,7 +129,7 @@ fn the_first_writes_and_all_read() {
         (format!("{{aesgcm: {{keys: [{old}]}}}}, {{secretbox: {{keys: [{old}]}}}}"), true),
     ] {
         let opened = providers(&given).open(place, &value).expect("opened");
-        assert_eq!(opened, Opened { plain: Some(b"x".to_vec()), stale }, "{given}");
+        assert_eq!((opened.plain, opened.stale), (Some(b"x".to_vec()), stale), "{given}");
     }
 }
 
@@ -139,13 +139,18 @@ fn a_key_name_used_twice_does_not_hide_the_other() {
     let old = providers(&format!("{{aesgcm: {{keys: [{}]}}}}", key("same", b'a')));
     let value = old.seal(place, b"x").expect("sealed").expect("encrypted");
     let both = providers(&format!("{{aesgcm: {{keys: [{}, {}]}}}}", key("same", b'b'), key("same", b'a')));
-    assert_eq!(both.open(place, &value).expect("opened"), Opened { plain: Some(b"x".to_vec()), stale: true });
+    let opened = both.open(place, &value).expect("opened");
+    assert_eq!((opened.plain, opened.stale), (Some(b"x".to_vec()), true));
+    assert_eq!(opened.key.as_deref(), Some(old.label().as_str()), "it is known which of them opened it");
+    assert_ne!(both.label(), old.label(), "what writes now is another key");
+    let sealed = both.seal(place, b"x").expect("sealed").expect("encrypted");
+    assert_eq!(both.open(place, &sealed).expect("opened").key.as_deref(), Some(both.label().as_str()));
 }
 
 #[test]
 fn plain_values_are_stale_where_others_are_wanted() {
     let value = b"{\"kind\":\"Secret\"}";
-    let plain = |stale| Ok(Opened { plain: None, stale });
+    let plain = |stale| Ok(Opened { plain: None, stale, key: None });
     let sealing = providers(&format!("{{aescbc: {{keys: [{}]}}}}, {{identity: {{}}}}", key("a", b'a')));
     assert_eq!(sealing.open(b"k", value), plain(true));
     assert_eq!(Providers::identity().open(b"k", value), plain(false));
@@ -195,5 +200,14 @@ fn what_cannot_be_opened_says_why() {
 fn labels_name_what_writes() {
     assert_eq!(Providers::identity().label(), "");
     let given = format!("{{aescbc: {{keys: [{}, {}]}}}}", key("a", b'a'), key("b", b'b'));
-    assert_eq!(providers(&given).label(), "aescbc:v1:a");
+    let label = providers(&given).label();
+    let tag = label.strip_prefix("aescbc:v1:a:").expect("its name");
+    assert!(tag.len() == 16 && tag.bytes().all(|digit| digit.is_ascii_hexdigit()), "{label}");
+    assert_eq!(label, providers(&given).label(), "every server says the same");
+    let others = ["{aesgcm: {keys: [K]}}", "{aescbc: {keys: [L]}}", "{aescbc: {keys: [M]}}"]
+        .map(|given| {
+            given.replace('K', &key("a", b'a')).replace('L', &key("b", b'a')).replace('M', &key("a", b'c'))
+        })
+        .map(|given| providers(&given).label());
+    assert!(others.iter().all(|other| !other.ends_with(tag)), "{others:?}");
 }

@@ -24,6 +24,7 @@ use crate::{
     choose::choose,
     migration::{Condition, Migration, Transition, set},
     shared::{MANAGER, now},
+    survive::{AFTER_PANIC, survives},
 };
 
 /// How often to look what is to be done.
@@ -89,6 +90,24 @@ pub(crate) enum Stop {
     Gone,
     /// Its owner has had enough.
     Cancelled,
+    /// Its owner wants to know something that cannot be known from outside.
+    DryRun,
+}
+
+impl Stop {
+    /// How a migration ends by it, if it does.
+    fn end(&self) -> Option<Condition> {
+        match self {
+            Self::Later(_) | Self::Gone => None,
+            Self::Cancelled => {
+                Some(ended("Failed", "MigrationCancelled", "The migration was cancelled".to_owned()))
+            }
+            Self::DryRun => {
+                let message = "What is stored cannot be counted from outside; nothing was written".to_owned();
+                Some(ended("Failed", "DryRunNotPossible", message))
+            }
+        }
+    }
 }
 
 impl<S: Server> Standalone<S> {
@@ -110,8 +129,12 @@ impl<S: Server> Standalone<S> {
                         active.push(migration.resource.clone());
                         let this = this.clone();
                         workers.spawn(async move {
-                            this.carry_out(&migration).await;
-                            migration.resource
+                            let resource = migration.resource.clone();
+                            let work = async move { this.carry_out(&migration).await };
+                            if !survives(&resource, work).await {
+                                tokio::time::sleep(AFTER_PANIC).await;
+                            }
+                            resource
                         });
                     }
                 }
@@ -147,14 +170,17 @@ impl<S: Server> Standalone<S> {
     async fn carry_out(&self, migration: &Migration) {
         tracing::info!(name = migration.name, resource = %migration.resource, "A migration begins.");
         let (begin, mut pause) = (Instant::now(), LEAST_PAUSE);
-        let mut progress = Progress { started_at: now().to_string(), ..Progress::default() };
+        let mut progress = migration.progress.clone().unwrap_or_default();
+        if progress.started_at.is_empty() {
+            progress.started_at = now().to_string();
+        }
         loop {
             let why = match self.attempt(migration, begin, &mut progress).await {
                 Ok(()) | Err(Stop::Gone) => return,
                 Err(Stop::Later(why)) => why,
-                Err(Stop::Cancelled) => {
-                    let how = ended("Failed", "MigrationCancelled", "The migration was cancelled".to_owned());
-                    match self.tell(migration, &[done(), how], None).await {
+                Err(stop) => {
+                    let how: Vec<Condition> = std::iter::once(done()).chain(stop.end()).collect();
+                    match self.tell(migration, &how, None).await {
                         Ok(()) | Err(Stop::Gone) => return,
                         Err(_) => "the end could not be written".to_owned(),
                     }
@@ -187,7 +213,12 @@ impl<S: Server> Standalone<S> {
         };
         let checkpoint = target.revision(self.server.as_ref()).await?;
         self.tell(migration, &[running("The migration is running"), unknown()], Some(&checkpoint)).await?;
-        progress.restart();
+        // Where another process was, if what is stored is still the same.
+        let is_same = !target.hash.is_empty() && progress.agreement == target.hash;
+        if !is_same || progress.cursor.is_empty() || progress.deferred > 0 {
+            progress.restart();
+        }
+        progress.agreement.clone_from(&target.hash);
         let mut pass = Pass::new(self, migration, &target, progress);
         match pass.run().await? {
             Ended::Everything => {
@@ -215,15 +246,23 @@ impl<S: Server> Standalone<S> {
 
     /// Whether to go on; waits as long as the owner says so.
     pub(crate) async fn orders(&self, migration: &Migration) -> Result<Option<f64>, Stop> {
+        let mut was_paused = false;
         loop {
             let now = self.read(migration).await?;
             let orders = now.1.orders;
             if orders.is_cancelled {
                 return Err(Stop::Cancelled);
             }
+            if orders.is_dry_run {
+                return Err(Stop::DryRun);
+            }
             if !orders.is_paused {
+                if was_paused {
+                    self.tell(migration, &[running("The migration is running")], None).await?;
+                }
                 return Ok(orders.rate);
             }
+            was_paused = true;
             let paused = Condition {
                 kind: "Running",
                 holds: false,
@@ -232,6 +271,18 @@ impl<S: Server> Standalone<S> {
             };
             self.tell(migration, &[paused], None).await?;
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Whether nothing has been ordered that stops it, and how fast it may be. A server that does not answer orders nothing.
+    pub(crate) async fn may_go_on(&self, migration: &Migration) -> Result<Option<Option<f64>>, Stop> {
+        match self.read(migration).await {
+            Ok((_, now)) if now.orders.is_paused || now.orders.is_cancelled || now.orders.is_dry_run => {
+                Ok(None)
+            }
+            Ok((_, now)) => Ok(Some(now.orders.rate)),
+            Err(Stop::Gone) => Err(Stop::Gone),
+            Err(_) => Ok(Some(migration.orders.rate)),
         }
     }
 

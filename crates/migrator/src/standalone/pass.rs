@@ -1,8 +1,13 @@
 //! One pass over all objects.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use futures_util::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Answer, Ask, Server, Standalone, Stop, good, said, target::Target};
@@ -17,6 +22,9 @@ const TRIES: u32 = 6;
 /// The first pause after a failure, and the longest that a server may ask for.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
+
+/// How often its owner is asked for other orders.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// How a pass ended.
 pub(crate) enum Ended {
@@ -43,7 +51,7 @@ pub(crate) struct Pass<'a, S> {
     migration: &'a Migration,
     target: &'a Target,
     progress: &'a mut Progress,
-    limit: Limit,
+    limit: Arc<Mutex<Limit>>,
     pace: Pace,
 }
 
@@ -55,12 +63,13 @@ impl<'a, S: Server> Pass<'a, S> {
         progress: &'a mut Progress,
     ) -> Self {
         "Migrating".clone_into(&mut progress.phase);
-        Self { migrator, migration, target, progress, limit: Limit::new(), pace: Pace::default() }
+        let limit = Arc::new(Mutex::new(Limit::new()));
+        Self { migrator, migration, target, progress, limit, pace: Pace::default() }
     }
 
     pub(crate) async fn run(&mut self) -> Result<Ended, Stop> {
         let begin = Instant::now();
-        let mut resume = String::new();
+        let mut resume = self.progress.cursor.clone();
         loop {
             let rate = self.migrator.orders(self.migration).await?;
             self.pace.set_rate(rate);
@@ -68,10 +77,16 @@ impl<'a, S: Server> Pass<'a, S> {
             let left = page["metadata"]["remainingItemCount"].as_u64().unwrap_or_default();
             let items = page["items"].as_array().cloned().unwrap_or_default();
             self.progress.total = self.progress.seen() + items.len() as u64 + left;
-            self.write_all(items).await;
+            let mut items = VecDeque::from(items);
+            while !items.is_empty() {
+                self.write_all(&mut items).await?;
+                let rate = self.migrator.orders(self.migration).await?;
+                self.pace.set_rate(rate);
+            }
+            page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut self.progress.cursor);
             self.progress.measure(self.progress.seen(), begin.elapsed());
             self.migrator.show(self.migration, self.progress).await?;
-            page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut resume);
+            self.progress.cursor.clone_into(&mut resume);
             if resume.is_empty() {
                 break;
             }
@@ -101,42 +116,56 @@ impl<'a, S: Server> Pass<'a, S> {
         }
     }
 
-    async fn write_all(&mut self, items: Vec<Value>) {
-        let mut items = items.into_iter().peekable();
+    /// Writes objects until none is left, or until its owner wants something else: those that were not written are left.
+    async fn write_all(&mut self, items: &mut VecDeque<Value>) -> Result<(), Stop> {
         let mut under_way = FuturesUnordered::new();
+        let mut open: BTreeMap<usize, Value> = BTreeMap::new();
+        let mut look = tokio::time::interval_at(tokio::time::Instant::now() + LOOK, LOOK);
+        let mut begun = 0_usize;
         loop {
-            while items.peek().is_some()
-                && under_way.len() < self.limit.get()
-                && self.pace.wait(Instant::now()).is_zero()
-            {
-                let Some(item) = items.next() else { break };
+            while under_way.len() < self.limit.lock().get() && self.pace.wait(Instant::now()).is_zero() {
+                let Some(item) = items.pop_front() else { break };
                 self.pace.begin(Instant::now());
-                under_way.push(write(self.migrator, self.target, item));
+                let place = begun;
+                begun += 1;
+                open.insert(place, item.clone());
+                let written = write(self.migrator, self.target, item, self.limit.clone());
+                under_way.push(written.map(move |written| (place, written)));
             }
-            let waits = items.peek().is_some() && under_way.len() < self.limit.get();
+            if items.is_empty() && under_way.is_empty() {
+                return Ok(());
+            }
+            let waits = !items.is_empty() && under_way.len() < self.limit.lock().get();
             let wait = self.pace.wait(Instant::now());
             tokio::select! {
-                Some((object, outcome)) = under_way.next(), if !under_way.is_empty() => {
-                    count(self.progress, &mut self.limit, object, outcome);
+                Some((place, (object, outcome))) = under_way.next(), if !under_way.is_empty() => {
+                    open.remove(&place);
+                    count(self.progress, &self.limit, object, outcome);
                 }
+                _ = look.tick() => match self.migrator.may_go_on(self.migration).await? {
+                    Some(rate) => self.pace.set_rate(rate),
+                    None => {
+                        // What is under way is not waited for: it is written again later.
+                        open.into_values().rev().for_each(|item| items.push_front(item));
+                        return Ok(());
+                    }
+                },
                 () = tokio::time::sleep(wait), if waits => {}
-                else => return,
             }
         }
     }
 }
 
-fn count(progress: &mut Progress, limit: &mut Limit, object: String, outcome: Outcome) {
+fn count(progress: &mut Progress, limit: &Mutex<Limit>, object: String, outcome: Outcome) {
     match outcome {
         Outcome::Written(took) => {
             progress.migrated += 1;
-            limit.went_well(took);
+            limit.lock().went_well(took);
         }
         Outcome::Current => progress.current += 1,
         Outcome::Gone => {}
         Outcome::Failed(message) => progress.fail(object, message),
         Outcome::Deferred(message) => {
-            limit.was_too_much();
             progress.deferred += 1;
             progress.last_error = message;
         }
@@ -144,7 +173,12 @@ fn count(progress: &mut Progress, limit: &mut Limit, object: String, outcome: Ou
 }
 
 /// Writes one object again, by a patch that changes nothing.
-async fn write<S: Server>(migrator: &Standalone<S>, target: &Target, item: Value) -> (String, Outcome) {
+async fn write<S: Server>(
+    migrator: &Standalone<S>,
+    target: &Target,
+    item: Value,
+    limit: Arc<Mutex<Limit>>,
+) -> (String, Outcome) {
     let text = |name: &str| item["metadata"][name].as_str().unwrap_or_default().to_owned();
     let (namespace, name, revision) = (text("namespace"), text("name"), text("resourceVersion"));
     let object = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
@@ -164,6 +198,9 @@ async fn write<S: Server>(migrator: &Standalone<S>, target: &Target, item: Value
             // Somebody else wrote it, and so it has the form that this server writes.
             Ok(answer) if answer.code == 409 => return (object, Outcome::Current),
             Ok(answer) if answer.code == 429 || answer.code >= 500 => {
+                if matches!(answer.code, 429 | 503) {
+                    limit.lock().was_too_much(Instant::now());
+                }
                 last = said(&answer);
                 answer.retry_after.map(Duration::from_secs)
             }

@@ -9,6 +9,8 @@ use super::{Ask, Server, Stop, good};
 pub(crate) struct Target {
     /// All of its objects.
     pub(crate) path: String,
+    /// Another one when the server stores its objects otherwise; empty if it does not say.
+    pub(crate) hash: String,
     root: String,
     plural: String,
 }
@@ -56,6 +58,7 @@ impl Target {
         }
         Ok(Found::Fit(Self {
             path: format!("{root}/{}", name.resource),
+            hash: found["storageVersionHash"].as_str().unwrap_or_default().to_owned(),
             root,
             plural: name.resource.clone(),
         }))

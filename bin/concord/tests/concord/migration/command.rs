@@ -124,10 +124,8 @@ async fn a_key_is_rotated_step_by_step() {
     until(3, "Step 2 of 4").await;
     file.replace("[secrets]", "[{aesgcm: {keys: [<key2>, <key1>]}}, {identity: {}}]");
     reloads(&server, "success", 2).await;
-    until(0, "nothing needs aesgcm:v1:key1 any more").await;
+    until(0, "nothing needs aesgcm:v1:key1:").await;
     let census = json_of(&storage(data.path(), &["census", "secrets", "-o", "json"]).await);
-    assert_eq!(
-        (&census["clean"], &census["rows"][0]["encryption"]),
-        (&json!(true), &json!("aesgcm:v1:key2"))
-    );
+    let key = census["rows"][0]["encryption"].as_str().unwrap_or_default();
+    assert!(census["clean"] == true && key.starts_with("aesgcm:v1:key2:"), "{census}");
 }
