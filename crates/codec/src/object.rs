@@ -49,8 +49,8 @@ fn type_field<'a>(object: &'a Map<String, Value>, field: &'static str) -> Result
 /// The message of the BadRequest a body that cannot be decoded is answered with.
 ///
 /// `seen` is what the request or the body says the object is; it shows only where upstream would know it
-/// by then. `expected_kind` is what the endpoint takes.
-pub fn bad_object(error: &DecodeError, seen: &TypeMeta, expected_kind: &str, body: &[u8]) -> String {
+/// by then. `expected_kind` is what the endpoint takes, `summary` what is shown of the body.
+pub fn bad_object(error: &DecodeError, seen: &TypeMeta, expected_kind: &str, summary: &str) -> String {
     if !error.hides_the_kind() && !seen.kind.is_empty() {
         let TypeMeta { kind, version, .. } = seen;
         let version = go::quote(version);
@@ -61,7 +61,6 @@ pub fn bad_object(error: &DecodeError, seen: &TypeMeta, expected_kind: &str, bod
     } else {
         ""
     };
-    let summary = summarize(body);
     format!(
         "the object provided is unrecognized (must be of type {expected_kind}): {step}{error} ({summary})"
     )
@@ -100,7 +99,7 @@ mod tests {
         let seen = TypeMeta { group: String::new(), version: "v1".into(), kind: "ConfigMap".into() };
         let decoded = decode(body, &Options::default());
         let error = decoded.and_then(|decoded| type_meta(&decoded.object)).expect_err("a bad body");
-        bad_object(&error, &seen, "ConfigMap", body)
+        bad_object(&error, &seen, "ConfigMap", &summarize(body))
     }
 
     #[test]

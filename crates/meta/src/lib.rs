@@ -12,6 +12,7 @@
 //!
 //! Start with [`Status`], [`field::Error`] and [`options::ListOptions`].
 
+mod confidential;
 pub mod field;
 pub mod fields;
 pub mod go;
@@ -26,6 +27,7 @@ mod status;
 mod user;
 pub mod versions;
 
+pub use confidential::{REDACTED, is_confidential};
 pub use groups::{
     GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, InvalidGroupVersion,
     compare_kube_aware_versions,

@@ -11,6 +11,15 @@ use parking_lot::Mutex;
 
 use crate::{Condition, Object};
 
+/// Something about a request for whoever audits it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Anybody who audits may read it.
+    Open(String),
+    /// It holds a part of the object, and is for those only who are to read what was sent.
+    Contents(String),
+}
+
 /// What the verbs have to know about the request they are part of.
 #[derive(Debug)]
 pub struct Context {
@@ -27,7 +36,7 @@ pub struct Context {
     /// What must hold when something is committed, besides what admission demands.
     pub condition: Option<Arc<dyn Condition>>,
     warnings: Mutex<Warnings>,
-    annotations: Mutex<BTreeMap<String, String>>,
+    annotations: Mutex<BTreeMap<String, Note>>,
     memory: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -69,11 +78,16 @@ impl Context {
 
     /// Notes something about the request for whoever audits it. The last word on a key counts.
     pub fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
-        self.annotations.lock().insert(key.into(), value.into());
+        self.annotations.lock().insert(key.into(), Note::Open(value.into()));
+    }
+
+    /// As [`Self::annotate`], of something that holds a part of the object.
+    pub fn annotate_contents(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.annotations.lock().insert(key.into(), Note::Contents(value.into()));
     }
 
     /// What was noted about the request so far.
-    pub fn annotations(&self) -> BTreeMap<String, String> {
+    pub fn annotations(&self) -> BTreeMap<String, Note> {
         self.annotations.lock().clone()
     }
 

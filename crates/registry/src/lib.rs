@@ -36,7 +36,7 @@ mod write;
 
 pub use admission::{Admission, Attributes, Condition, Guard, Operation};
 pub use audience::Audience;
-pub use context::Context;
+pub use context::{Context, Note};
 pub use convert::{ConversionError, Converter, Renaming};
 pub use encode::stored_version;
 pub use form::Form;

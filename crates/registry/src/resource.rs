@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use concord_codec::{JSON_AND_YAML, JSON_YAML_AND_PROTOBUF, ListOrder, Offer, PatchType};
-use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status};
+use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, is_confidential};
 use concord_protobuf::Codec;
 use concord_schema::Schema;
 
@@ -229,6 +229,11 @@ impl Resource {
     /// Group and plural, as errors name it.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.version.group.clone(), self.names.plural.clone())
+    }
+
+    /// Whether nothing of its objects may stand in an error.
+    pub fn is_confidential(&self) -> bool {
+        is_confidential(&self.version.group, &self.names.plural, "")
     }
 
     /// Whether a verb is served.

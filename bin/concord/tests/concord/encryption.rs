@@ -21,10 +21,10 @@ use kube::{
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{Program, SOON, client, refused, send};
+use crate::support::{CANARY, CANARY_ENCODED, Program, SOON, client, refused, send};
 
 const KEY: &str = "/registry/secrets/default/hidden";
-const PLAIN: &str = "not to be found in the store";
+const PLAIN: &str = CANARY;
 
 /// A file with these providers for Secrets.
 pub(crate) struct EncryptionFile {
@@ -145,8 +145,7 @@ async fn secrets_are_not_plain_in_the_file_and_survive_a_restart() {
     assert!(value.starts_with(b"k8s:enc:secretbox:v1:key1:"), "{value:?}");
     let bytes = fs::read(data.path().join("store.db")).expect("the file");
     let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    let encoded = "bm90IHRvIGJlIGZvdW5k";
-    assert!(!holds(PLAIN) && !holds(encoded), "a Secret is plain in the file");
+    assert!(!holds(PLAIN) && !holds(CANARY_ENCODED), "a Secret is plain in the file");
     assert!(holds("seen by everybody"), "what is not encrypted can be found this way");
 }
 

@@ -13,7 +13,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{Ended, Program, SOON};
+use crate::support::{CANARY, Ended, Program, SOON};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const PATCH: (&str, &str) = ("content-type", "application/merge-patch+json");
@@ -251,7 +251,7 @@ async fn what_the_policy_wants_is_written_down() {
     let patch = json!({"data": {"x": "z"}});
     assert_eq!(send(&mut admin, Method::PATCH, &one, &[PATCH], &patch).await.status, 200);
     assert_eq!(send(&mut admin, Method::DELETE, &one, &[], &Value::Null).await.status, 200);
-    let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}});
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": CANARY}});
     let secrets = "/api/v1/namespaces/default/secrets";
     assert_eq!(send(&mut admin, Method::POST, secrets, &[JSON], &secret).await.status, 201);
     let impersonate = [("impersonate-user", "bob"), ("impersonate-group", "devs")];
@@ -292,7 +292,6 @@ async fn what_the_policy_wants_is_written_down() {
     assert_eq!((&unknown["user"], &unknown["stage"]), (&json!({}), &json!("ResponseStarted")));
     let secret = events.iter().find(|event| event["objectRef"]["name"] == "s").expect("the secret");
     assert_eq!((secret.get("requestObject"), secret.get("responseObject")), (None, None));
-    assert!(!fs::read_to_string(&log).expect("text").contains("hunter2"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::support::{Program, SOON, client};
+use crate::support::{CANARY, Program, SOON, client};
 use concord_testing::etcd::Cluster;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::{
@@ -109,9 +109,9 @@ async fn objects_are_written_and_read(client: &Client) {
     assert_eq!(patched.data.unwrap_or_default().len(), 2);
 
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "objects");
-    let secret = serde_json::from_value(json!({"metadata": {"name": "s"}, "stringData": {"p": "text"}}));
+    let secret = serde_json::from_value(json!({"metadata": {"name": "s"}, "stringData": {"p": CANARY}}));
     let secret = secrets.create(&post, &secret.expect("a secret")).await.expect("created");
-    assert_eq!(secret.data.unwrap_or_default()["p"].0, b"text");
+    assert_eq!(secret.data.unwrap_or_default()["p"].0, CANARY.as_bytes());
 
     maps.delete("a", &DeleteParams::default()).await.expect("deleted");
     assert_eq!(code(&maps.get("a").await.expect_err("gone")), 404);

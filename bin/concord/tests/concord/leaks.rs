@@ -2,29 +2,28 @@
 
 use std::fs;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use concord_server::test_client::{Protocol, TestClient};
+use concord_testing::webhook::{Asked, Certificate, Reply, WebhookServer};
 use http::Method;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use crate::support::{Program, key_material};
+use crate::support::{CANARY, CANARY_ENCODED, Program, key_material};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 /// What nobody but its owner may read, as it is and as it is sent and stored.
 const TOKEN: &str = "static-token-7f3a";
 const WRONG: &str = "wrong-token-91cd";
-const PASSWORD: &str = "correct-horse-battery";
-const ENCODED: &str = "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5";
-
-const POLICY: &str = r#"
+/// The most that can be asked for: what is secret is left out nevertheless.
+const POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
-- {level: Metadata, resources: [{group: "", resources: [secrets, "serviceaccounts/token"]}, {group: authentication.k8s.io}]}
 - {level: RequestResponse}
-"#;
+";
 
 /// Sends requests and keeps the errors that it is answered with.
 struct Asker {
@@ -47,40 +46,111 @@ fn in_namespace(resource: &str) -> String {
     format!("/api/v1/namespaces/default/{resource}")
 }
 
+/// Patches and bodies that are refused for what is in them, with the type they are sent as.
+fn refused() -> Vec<(Method, &'static str, String)> {
+    let kind = r#""apiVersion":"v1","kind":"Secret""#;
+    let patch = |kind: &'static str, body: String| (Method::PATCH, kind, body);
+    vec![
+        patch("merge-patch+json", format!(r#"{{"kind":"Pod","stringData":{{"a":"{CANARY}"}}}}"#)),
+        patch("merge-patch+json", format!(r#"{{"stringData":["{CANARY}"]}}"#)),
+        patch("merge-patch+json", format!(r#"{{"datum":1,"stringData":{{"a":"{CANARY}"}}}}"#)),
+        patch("json-patch+json", format!(r#"[{{"op":"add","path":"/data","value":"{CANARY}"}}]"#)),
+        patch("json-patch+json", format!(r#"[{{"op":"test","path":"/data/password","value":"{CANARY}"}}]"#)),
+        patch("strategic-merge-patch+json", format!(r#"{{"data":"{CANARY}"}}"#)),
+        patch("strategic-merge-patch+json", format!(r#"{{"data":{{"$patch":"no","a":"{CANARY}"}}}}"#)),
+        patch("apply-patch+yaml", format!(r#"{{{kind},"stringData":{{"a":{{"b":"{CANARY}"}}}}}}"#)),
+        patch("apply-patch+yaml", format!(r#"{{{kind},"data":"{CANARY}"}}"#)),
+        patch("apply-patch+yaml", format!("data: {{a: {CANARY}, {CANARY}}}")),
+        (Method::PUT, "json", format!(r#"{{"d":"{CANARY}"#)),
+        (Method::PUT, "json", format!(r#"{{{kind},"stringData":"{CANARY}"}}"#)),
+        (Method::PUT, "json", format!(r#"{{{kind},"data":{{"a":"{CANARY}"}}}}"#)),
+        (Method::PUT, "yaml", format!("data: {{a: {CANARY}, {CANARY}}}")),
+    ]
+}
+
+/// Something that writes into every Secret.
+async fn webhook() -> WebhookServer {
+    let answer = |asked: &Asked| {
+        let review: Value = serde_json::from_slice(&asked.body).expect("a review");
+        let patch = json!([{"op": "add", "path": "/data/seen", "value": CANARY_ENCODED}]).to_string();
+        let response = json!({
+            "uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch),
+        });
+        let answer =
+            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+        Reply::ok(&answer.to_string())
+    };
+    WebhookServer::start(Certificate::For("127.0.0.1"), answer).await.expect("a webhook")
+}
+
+fn configuration(hook: &WebhookServer) -> Value {
+    let config = json!({
+        "url": format!("https://127.0.0.1:{}/", hook.port), "caBundle": STANDARD.encode(&hook.authority),
+    });
+    json!({"metadata": {"name": "all"}, "webhooks": [{
+        "name": "all.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig": config,
+        "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}],
+    }]})
+}
+
+async fn send_refused(asker: &mut Asker, secret: &str) {
+    for (method, kind, body) in refused() {
+        let kind = format!("application/{kind}");
+        let path = format!("{secret}?fieldManager=me&fieldValidation=Strict");
+        let answer = asker.send(method, &path, &[("content-type", &kind)], &body).await;
+        assert_eq!(answer["status"], "Failure", "{body}");
+    }
+}
+
+/// Has a token issued and uses it, and what is not quite it.
+async fn use_tokens(asker: &mut Asker) -> String {
+    let account = json!({"metadata": {"name": "robot"}}).to_string();
+    asker.send(Method::POST, &in_namespace("serviceaccounts"), &[JSON], &account).await;
+    let request = json!({"spec": {"expirationSeconds": 3600}}).to_string();
+    let path = in_namespace("serviceaccounts/robot/token");
+    let issued = asker.send(Method::POST, &path, &[JSON], &request).await;
+    let issued = issued["status"]["token"].as_str().expect("a token").to_owned();
+    for token in [issued.as_str(), unsigned(&issued)] {
+        asker.send(Method::GET, "/api", &[("authorization", &format!("Bearer {token}"))], "").await;
+        let review = json!({"spec": {"token": token}}).to_string();
+        asker.send(Method::POST, "/apis/authentication.k8s.io/v1/tokenreviews", &[JSON], &review).await;
+    }
+    issued
+}
+
+/// A token without the end of its signature.
+fn unsigned(token: &str) -> &str {
+    &token[..token.len() - 9]
+}
+
 /// Good and bad requests about everything that is secret. Gives what must not be told, and all errors.
 async fn use_secrets(program: &Program) -> (Vec<String>, String) {
     let client = program.admin(Protocol::Http1).await;
     let mut asker = Asker { client, errors: String::new() };
+    let hook = webhook().await;
+    let hooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    asker.send(Method::POST, hooks, &[JSON], &configuration(&hook).to_string()).await;
     let (post, secrets, secret) = (Method::POST, in_namespace("secrets"), in_namespace("secrets/s"));
-    let data = json!({"metadata": {"name": "s"}, "stringData": {"password": PASSWORD}}).to_string();
+    let data = json!({"metadata": {"name": "s"}, "stringData": {"password": CANARY}}).to_string();
     asker.send(post.clone(), &secrets, &[JSON], &data).await;
     // Whatever is wrong with an object, what is in it is not part of the answer.
     asker.send(post.clone(), &secrets, &[JSON], &data).await;
-    let bad_key = json!({"metadata": {"name": "t"}, "data": {"a b": ENCODED}}).to_string();
+    let bad_key = json!({"metadata": {"name": "t"}, "data": {"a b": CANARY_ENCODED}}).to_string();
     asker.send(post.clone(), &secrets, &[JSON], &bad_key).await;
     let stale =
-        json!({"metadata": {"name": "s", "resourceVersion": "1"}, "data": {"p": ENCODED}}).to_string();
+        json!({"metadata": {"name": "s", "resourceVersion": "1"}, "data": {"p": CANARY_ENCODED}}).to_string();
     asker.send(Method::PUT, &secret, &[JSON], &stale).await;
-    asker.send(Method::PATCH, &secret, &[MERGE], &json!({"data": {"q": ENCODED}}).to_string()).await;
-    asker.send(Method::GET, &format!("{secret}?pretty=true"), &[], "").await;
+    asker.send(Method::PATCH, &secret, &[MERGE], &json!({"data": {"q": CANARY_ENCODED}}).to_string()).await;
+    let read = asker.send(Method::GET, &format!("{secret}?pretty=true"), &[], "").await;
+    assert_eq!(read["data"]["seen"], CANARY_ENCODED, "the webhook was asked");
+    send_refused(&mut asker, &secret).await;
     asker.send(Method::GET, &secrets, &[("authorization", &format!("Bearer {TOKEN}"))], "").await;
     asker.send(Method::GET, &secrets, &[("authorization", &format!("Bearer {WRONG}"))], "").await;
-    let account = json!({"metadata": {"name": "robot"}}).to_string();
-    asker.send(post.clone(), &in_namespace("serviceaccounts"), &[JSON], &account).await;
-    let request = json!({"spec": {"expirationSeconds": 3600}}).to_string();
-    let path = in_namespace("serviceaccounts/robot/token");
-    let issued = asker.send(post.clone(), &path, &[JSON], &request).await;
-    let issued = issued["status"]["token"].as_str().expect("a token").to_owned();
-    let truncated = &issued[..issued.len() - 9];
-    for token in [issued.as_str(), truncated] {
-        asker.send(Method::GET, "/api", &[("authorization", &format!("Bearer {token}"))], "").await;
-        let review = json!({"spec": {"token": token}}).to_string();
-        asker.send(post.clone(), "/apis/authentication.k8s.io/v1/tokenreviews", &[JSON], &review).await;
-    }
+    let issued = use_tokens(&mut asker).await;
     let metrics = asker.client.get("/metrics").await.expect("metrics").body;
     let signature = issued.rsplit('.').next().expect("a signature").to_owned();
-    let hidden = [TOKEN, WRONG, PASSWORD, ENCODED].map(str::to_owned);
-    (hidden.into_iter().chain([truncated.to_owned(), signature]).collect(), asker.errors + &metrics)
+    let hidden = [TOKEN, WRONG, CANARY, CANARY_ENCODED].map(str::to_owned);
+    (hidden.into_iter().chain([unsigned(&issued).to_owned(), signature]).collect(), asker.errors + &metrics)
 }
 
 #[tokio::test(flavor = "multi_thread")]

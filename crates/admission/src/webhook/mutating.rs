@@ -139,7 +139,10 @@ impl Turn<'_> {
             "configuration": self.webhook.configuration, "webhook": self.webhook.name, "patch": operations,
             "patchType": "JSONPatch",
         });
-        self.request.attributes.context.annotate(format!("{PATCH}/{}", self.place), told.to_string());
+        self.request
+            .attributes
+            .context
+            .annotate_contents(format!("{PATCH}/{}", self.place), told.to_string());
         Ok(changed)
     }
 

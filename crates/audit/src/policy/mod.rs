@@ -2,7 +2,7 @@
 
 mod load;
 
-use concord_meta::{UserInfo, field};
+use concord_meta::{UserInfo, field, is_confidential};
 
 use crate::{Level, Stages};
 
@@ -45,6 +45,16 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The name of the object, or empty.
     pub name: &'a str,
+}
+
+impl Attributes<'_> {
+    /// How much may be written down at most.
+    fn highest(&self) -> Level {
+        match self.is_resource && is_confidential(self.group, self.resource, self.subresource) {
+            true => Level::Metadata,
+            false => Level::RequestResponse,
+        }
+    }
 }
 
 /// How much of a request is written down.
@@ -98,6 +108,9 @@ impl Policy {
     }
 
     /// What the first rule that matches says. What no rule matches is not written down.
+    ///
+    /// Of what is confidential never more than who asked for what is written down, whatever the rule says: contrary to
+    /// upstream, so that a rule for everything does not collect the passwords of a cluster in one file.
     #[must_use]
     pub fn decide(&self, request: &Attributes<'_>) -> Decision {
         let rule = self.rules.iter().find(|rule| rule.matches(request));
@@ -106,7 +119,7 @@ impl Policy {
             None => (Level::None, Stages::default(), None),
         };
         Decision {
-            level,
+            level: level.min(request.highest()),
             omit_stages: self.omit_stages.union(omit),
             omit_managed_fields: fields.unwrap_or(self.omit_managed_fields),
         }

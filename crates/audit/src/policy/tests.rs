@@ -73,6 +73,22 @@ fn the_first_rule_that_matches_decides() {
 }
 
 #[test]
+fn what_is_secret_is_never_written_down() {
+    let (all, nothing) = (rules("{level: RequestResponse}"), rules("{level: None}"));
+    for (request, expected) in [
+        ("bob g create -/secrets a", Level::Metadata),
+        ("bob g get -/secrets a b", Level::Metadata),
+        ("bob g create -/serviceaccounts/token a b", Level::Metadata),
+        ("bob g create authentication.k8s.io/tokenreviews -", Level::Metadata),
+        ("bob g create -/serviceaccounts a b", Level::RequestResponse),
+        ("bob g create example.com/secrets a", Level::RequestResponse),
+    ] {
+        assert_eq!(level(&all, request), expected, "{request}");
+        assert_eq!(level(&nothing, request), Level::None, "{request}");
+    }
+}
+
+#[test]
 fn stages_and_managed_fields_of_a_rule_and_of_all() {
     let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nomitManagedFields: true\n\
                 rules:\n- {level: Metadata, verbs: [get], omitStages: [Panic], omitManagedFields: false}\n\

@@ -12,7 +12,7 @@ use std::future::Future;
 
 use concord_codec::negotiate_body;
 use concord_meta::{Status, options::CreateOptions};
-use concord_registry::{Body as Sent, Context, SubresourceKind};
+use concord_registry::{Body as Sent, Context, Note, SubresourceKind};
 use concord_server::{Body, Deadline, RequestContext as _, Response};
 use http::{HeaderValue, header};
 
@@ -66,8 +66,11 @@ fn keep<T>(
 ) -> Result<T, Status> {
     warnings.extend(context.warning_headers());
     if let Some(audit) = call.parts.audit() {
-        for (key, value) in context.annotations() {
-            audit.annotate(&key, &value);
+        for (key, note) in context.annotations() {
+            match note {
+                Note::Open(value) => audit.annotate(&key, &value),
+                Note::Contents(value) => audit.annotate_contents(&key, &value),
+            }
         }
     }
     outcome

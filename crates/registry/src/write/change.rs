@@ -7,12 +7,12 @@ use concord_merge::{
     format_plain, merge_patch,
     strategic::strategic_merge,
 };
-use concord_meta::{CauseType, GroupKind, Status, StatusCause, field};
+use concord_meta::{CauseType, GroupKind, REDACTED, Status, StatusCause, field};
 use concord_schema::Place;
 use serde_json::Value;
 
 use super::{decode::other_kind, managed::field_manager, update::Edit};
-use crate::{Context, Object, form::Source, metadata};
+use crate::{Context, Object, Resource, form::Source, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
 const MAX_DEPTH: usize = 500;
@@ -101,7 +101,7 @@ impl Change<'_> {
             Self::Strategic(patch, strictness) => {
                 let patched = strategic(edit, existing(edit, live)?, patch)?;
                 // What is quoted is the patch, as Go prints a map.
-                let shown = Some(format_plain(patch));
+                let shown = Some(quoted(edit.resource, || format_plain(patch)));
                 owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)
             }
         };
@@ -166,7 +166,7 @@ fn strategic(edit: &Edit<'_>, live: Value, patch: &Value) -> Result<Value, Statu
         ]));
     };
     strategic_merge(live, patch.clone(), schema.patch_schema())
-        .map_err(|error| refused(error.answer(), error.message()))
+        .map_err(|error| refused(error.answer(), quoted(edit.resource, || error.message())))
 }
 
 fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
@@ -180,7 +180,8 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
     let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
     let context = edit.context;
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
-    let applied = manager.apply(live, request).map_err(|error| apply_refused(&error))?;
+    let applied =
+        manager.apply(live, request).map_err(|error| apply_refused(&discreet(edit.resource, error)))?;
     let lenient = Strictness { validation: FieldValidation::Ignore, found: Vec::new() };
     typed(edit, applied, Source::Map, &lenient, None)
 }
@@ -190,7 +191,7 @@ fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<V
     if let Value::Object(object) = &patched {
         let seen = type_meta(object).map_err(|error| error.to_string());
         let said = seen.and_then(|seen| other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
-        said.map_err(|why| bad_patch(&text(object), &why))?;
+        said.map_err(|why| bad_patch(&quoted(edit.resource, || text(object)), &why))?;
     }
     typed(edit, patched, Source::Body, strictness, None)
 }
@@ -215,7 +216,7 @@ fn typed(
     }
     let Value::Object(mut object) = patched else { return Err(Status::unprocessable_patch()) };
     let Some(form) = edit.resource.form() else { return Ok(Value::Object(object)) };
-    let shown = shown.unwrap_or_else(|| text(&object));
+    let shown = shown.unwrap_or_else(|| quoted(edit.resource, || text(&object)));
     let unknown = form.normalize(&mut object, source).map_err(|error| bad_patch(&shown, &error))?;
     strictness.check(&unknown, edit.context, &shown)?;
     let kind = edit.resource.kind();
@@ -223,6 +224,14 @@ fn typed(
     object.insert("apiVersion".to_owned(), kind.group_version().to_string().into());
     edit.resource.apply_defaults(&mut object);
     Ok(Value::Object(object))
+}
+
+/// What a refusal quotes, unless it is a secret.
+fn quoted(resource: &Resource, text: impl FnOnce() -> String) -> String {
+    match resource.is_confidential() {
+        true => REDACTED.to_owned(),
+        false => text(),
+    }
 }
 
 /// 422 about the patch itself.
@@ -240,6 +249,18 @@ pub(super) fn refused(answer: Answer, message: String) -> Status {
         }
         Answer::Invalid => Status::unprocessable_patch(),
         Answer::Conflict | Answer::Untyped => Status::untyped(message),
+    }
+}
+
+/// A value that does not fit is quoted behind the type that it should have. All from the first one on is left out.
+fn discreet(resource: &Resource, error: ApplyError) -> ApplyError {
+    match error {
+        ApplyError::Failed(why) if resource.is_confidential() => {
+            let end = why.find(", got ").map_or(why.len(), |at| at + ", got ".len());
+            let rest = if end < why.len() { REDACTED } else { "" };
+            ApplyError::Failed(format!("{}{rest}", &why[..end]))
+        }
+        error => error,
     }
 }
 

@@ -4,7 +4,7 @@ use concord_codec::{
     DecodeError, Decoded, FieldValidation, ListOrder, MediaType, Options, TypeMeta, Violation, bad_object,
     decode, decode_yaml, missing_api_version, missing_kind, strict_decoding_error, summarize, type_meta,
 };
-use concord_meta::{GroupVersionKind, Status};
+use concord_meta::{GroupVersionKind, REDACTED, Status};
 use concord_protobuf::Unknown;
 use serde_json::Value;
 
@@ -106,8 +106,9 @@ impl Resource {
             return Ok(object);
         }
         let options = Options { validation: body.validation, fields: form.fields(), ..Options::default() };
-        let mut decoded = read(body, &options).map_err(|error| undecodable(&error, kind, body.bytes))?;
-        let seen = type_meta(&decoded.object).map_err(|error| undecodable(&error, kind, body.bytes))?;
+        let undecodable = |error: DecodeError| undecodable(&error, kind, &self.summary(body.bytes));
+        let mut decoded = read(body, &options).map_err(undecodable)?;
+        let seen = type_meta(&decoded.object).map_err(undecodable)?;
         if *kind == self.kind() {
             self.demand_type_meta(&seen, body.bytes)?;
         }
@@ -117,6 +118,14 @@ impl Resource {
         Ok(decoded.object)
     }
 
+    /// What a refusal shows of a body.
+    fn summary(&self, body: &[u8]) -> String {
+        match self.is_confidential() {
+            true => REDACTED.to_owned(),
+            false => summarize(body),
+        }
+    }
+
     /// What the client sent of an object in protobuf, which has no duplicate fields and none that it could not have.
     ///
     /// # Errors
@@ -124,14 +133,15 @@ impl Resource {
     /// 400 when it is none.
     fn decode_protobuf(&self, kind: &GroupVersionKind, body: &[u8]) -> Result<Object, Status> {
         let unknown = Unknown::read(body).map_err(|error| {
-            let (kind, summary) = (&kind.kind, summarize(body));
+            let (kind, summary) = (&kind.kind, self.summary(body));
             Status::bad_request(format!(
                 "the object provided is unrecognized (must be of type {kind}): {error} ({summary})"
             ))
         })?;
         let said = [("kind", unknown.kind), ("apiVersion", unknown.api_version)];
         let said = said.map(|(name, value)| (name.to_owned(), Value::from(value)));
-        let seen = type_meta(&Object::from_iter(said)).map_err(|error| undecodable(&error, kind, body))?;
+        let seen = type_meta(&Object::from_iter(said))
+            .map_err(|error| undecodable(&error, kind, &self.summary(body)))?;
         check_kind(&seen, kind)?;
         self.codec(kind)?.decode(unknown.raw).map_err(|error| Status::unfit(kind, &kind.kind, error))
     }
@@ -157,13 +167,13 @@ fn read(body: Body<'_>, options: &Options<'_>) -> Result<Decoded, DecodeError> {
     }
 }
 
-fn undecodable(error: &DecodeError, kind: &GroupVersionKind, body: &[u8]) -> Status {
+fn undecodable(error: &DecodeError, kind: &GroupVersionKind, summary: &str) -> Status {
     if matches!(error, DecodeError::TooLarge { .. }) {
         return Status::body_too_large();
     }
     // Upstream knows what the object says it is only once it could be read that far.
     let seen = TypeMeta { group: kind.group.clone(), version: kind.version.clone(), kind: kind.kind.clone() };
-    Status::bad_request(bad_object(error, &seen, &kind.kind, body))
+    Status::bad_request(bad_object(error, &seen, &kind.kind, summary))
 }
 
 /// Refuses an object of another kind. What the object does not say is taken from the endpoint.

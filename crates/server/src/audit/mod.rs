@@ -136,6 +136,13 @@ impl AuditHandle {
         }
     }
 
+    /// Says something that holds a part of what was sent: only events that have what was sent may have it.
+    pub fn annotate_contents(&self, key: &str, value: &str) {
+        if self.level() >= Level::Request {
+            self.annotate(key, value);
+        }
+    }
+
     /// Says what object was sent.
     pub fn request_object(&self, object: &Map<String, Value>) {
         let sent = (self.level() >= Level::Request).then(|| self.encode(object));

@@ -21,7 +21,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use self::secrets::Secrets;
-pub(crate) use self::secrets::key_material;
+pub(crate) use self::secrets::{CANARY, CANARY_ENCODED, key_material};
 
 /// Far longer than any step takes.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
