@@ -69,7 +69,7 @@ impl<A: Authenticator> Chain<A> {
             inner: handler,
             authenticator,
             identity_headers,
-            auditing,
+            auditing: auditing.clone(),
             metrics: metrics.clone(),
         };
         // Outside authentication: a browser's question whether it may ask comes without credentials.
@@ -79,7 +79,12 @@ impl<A: Authenticator> Chain<A> {
         // Outside of everything that can take long.
         let handler = Timeout(handler);
         // Just outside the timeout, which needs it.
-        let handler = RequestDeadline { inner: handler, most: self.limits.timeout };
+        let handler = RequestDeadline {
+            inner: handler,
+            most: self.limits.timeout,
+            auditing: auditing.clone(),
+            metrics: metrics.clone(),
+        };
         // Outside of whoever lasts.
         let handler = WatchTermination { inner: handler, draining: draining.clone() };
         // Before any work is done: the connection may as well be closed for a request that is refused.

@@ -110,6 +110,18 @@ pub(crate) mod testing {
         (status, String::from_utf8(body.into()).expect("text"))
     }
 
+    /// A handler whose answers are made while they are sent.
+    pub(crate) struct Streams;
+
+    #[async_trait]
+    impl Handler for Streams {
+        async fn handle(&self, _: Request) -> Response {
+            let piece = |_| Ok::<_, BoxError>(hyper::body::Frame::data(Bytes::from_static(b"piece")));
+            let pieces = futures_util::stream::iter((0..3).map(piece));
+            Response::new(http_body_util::StreamBody::new(pieces).boxed_unsync())
+        }
+    }
+
     /// A handler that answers `inner` with the request's path.
     pub(crate) struct Echo;
 

@@ -28,7 +28,7 @@ use tokio::{
 use crate::http::{Body, BoxError, Response};
 
 /// Answers up to this size are left alone: they fit into the buffers that a connection has anyway.
-const SMALL: u64 = 64 * 1024;
+pub(crate) const SMALL: u64 = 64 * 1024;
 /// How much of an answer is given to the connection at a time. It takes what it is given, however much that
 /// is; given in steps, all but the last few of them wait in the body, which so ends when the client has read.
 /// A step and the header of its HTTP/2 frame just fill one TLS record.

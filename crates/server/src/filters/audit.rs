@@ -57,7 +57,7 @@ impl<H: Filter> Filter for Audit<H> {
     }
 }
 
-/// Writes down a request whose credentials are wrong: nobody knows who made it.
+/// Writes down a request that is refused before it is known who made it: its credentials are wrong, say.
 pub(super) fn refused(
     auditing: &Arc<Auditing>,
     metrics: &Arc<Metrics>,

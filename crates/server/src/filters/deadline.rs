@@ -1,9 +1,9 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use concord_meta::{Status, go};
 
 use crate::{
-    Accept, Deadline, RequestContext as _,
+    Accept, Auditing, Deadline, Metrics, RequestContext as _,
     http::{Filter, Request, Response},
     respond_status,
     sending::Sending,
@@ -15,6 +15,9 @@ use crate::{
 pub(crate) struct RequestDeadline<H> {
     pub(crate) inner: H,
     pub(crate) most: Duration,
+    /// Where those are written down who are refused here: nobody has asked yet who they are.
+    pub(crate) auditing: Option<Arc<Auditing>>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The `timeout` parameter, or the text of Go's complaint about it.
@@ -48,7 +51,12 @@ impl<H: Filter> Filter for RequestDeadline<H> {
             }
             Err(error) => {
                 let message = format!("invalid timeout specified in the request URL - {error}");
-                respond_status(&Status::bad_request(message), &Accept::of(&request))
+                let status = Status::bad_request(message);
+                let parts = request.into_parts().0;
+                if let Some(auditing) = &self.auditing {
+                    super::audit::refused(auditing, &self.metrics, &parts, &status);
+                }
+                respond_status(&status, &Accept::of(&parts))
             }
         }
     }
@@ -77,6 +85,11 @@ mod tests {
         }
     }
 
+    fn filter(auditing: Option<Arc<Auditing>>) -> RequestDeadline<Remaining> {
+        let (most, metrics) = (Duration::from_secs(60), Arc::default());
+        RequestDeadline { inner: Remaining, most, auditing, metrics }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn clients_may_ask_for_less_time() {
         for (uri, expected) in [
@@ -90,19 +103,26 @@ mod tests {
             ("/api/v1/pods?watch=1&timeout=1s", "None"),
             ("/api/v1/pods?watch=1&timeout=abc", "None"),
         ] {
-            let filter = RequestDeadline { inner: Remaining, most: Duration::from_secs(60) };
-            let answer = read(filter.call(request("GET", uri)).await).await;
+            let answer = read(filter(None).call(request("GET", uri)).await).await;
             assert_eq!(answer, (200, expected.to_owned()), "{uri}");
         }
     }
 
     #[tokio::test]
     async fn what_is_no_duration_is_refused() {
-        let filter = RequestDeadline { inner: Remaining, most: Duration::from_secs(60) };
+        let (events, heard) = std::sync::mpsc::channel();
+        let text = b"apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]";
+        let policy = concord_audit::Policy::parse(text, |_| {}).expect("a policy");
+        let sink: crate::AuditSink = Arc::new(move |event| events.send(event.clone()).expect("heard"));
+        let filter = filter(Some(Arc::new(Auditing { policy, sink })));
         let (code, body) = read(filter.call(request("GET", "/api/v1/pods?timeout=abc")).await).await;
         let message =
             r#""message":"invalid timeout specified in the request URL - time: invalid duration \"abc\"""#;
         assert_eq!(code, 400);
         assert!(body.contains(message) && body.contains(r#""reason":"BadRequest""#), "{body}");
+        let event = heard.try_recv().expect("an event");
+        let status = event.response_status.expect("a status");
+        assert_eq!((event.stage, event.user), (concord_audit::Stage::ResponseStarted, None));
+        assert_eq!((status.code, &*status.reason), (400, "BadRequest"));
     }
 }

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, header::RETRY_AFTER};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::held::hold;
 use crate::{
     RequestContext as _, UserInfo,
     http::{Filter, Request, Response, text},
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// Limits how many requests run at once, reads and writes apart, so that a flood of the one does not stop
-/// the other. Requests that last do not count, and privileged users always get through: somebody must be
+/// the other. A request runs until its answer has been made. Requests that last do not count, and privileged users always get through: somebody must be
 /// able to find out what is going on.
 pub(crate) struct MaxInFlight<H> {
     inner: H,
@@ -21,7 +22,7 @@ pub(crate) struct MaxInFlight<H> {
 /// The places of one kind.
 struct Pool {
     /// `None` for no limit.
-    permits: Option<Semaphore>,
+    permits: Option<Arc<Semaphore>>,
     running: Arc<InFlight>,
 }
 
@@ -29,7 +30,7 @@ impl<H> MaxInFlight<H> {
     /// Zero is no limit, as in upstream's flags.
     pub(crate) fn new(inner: H, reads: (usize, Arc<InFlight>), writes: (usize, Arc<InFlight>)) -> Self {
         let pool = |(limit, running): (usize, _)| Pool {
-            permits: (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS))),
+            permits: (limit > 0).then(|| Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))),
             running,
         };
         Self { inner, reads: pool(reads), writes: pool(writes) }
@@ -37,9 +38,9 @@ impl<H> MaxInFlight<H> {
 }
 
 impl<H: Filter> MaxInFlight<H> {
-    async fn run(&self, pool: &Pool, request: Request) -> Response {
-        let _running = pool.running.begin();
-        self.inner.call(request).await
+    async fn run(&self, pool: &Pool, request: Request, permit: Option<OwnedSemaphorePermit>) -> Response {
+        let running = pool.running.begin();
+        hold(self.inner.call(request).await, (running, permit))
     }
 }
 
@@ -50,10 +51,10 @@ impl<H: Filter> Filter for MaxInFlight<H> {
             return self.inner.call(request).await;
         }
         let pool = if info.is_read_only() { &self.reads } else { &self.writes };
-        let Some(permits) = &pool.permits else { return self.run(pool, request).await };
-        match permits.try_acquire() {
-            Ok(_permit) => self.run(pool, request).await,
-            Err(_) if request.user().is_in(UserInfo::PRIVILEGED) => self.run(pool, request).await,
+        let Some(permits) = &pool.permits else { return self.run(pool, request, None).await };
+        match permits.clone().try_acquire_owned() {
+            Ok(permit) => self.run(pool, request, Some(permit)).await,
+            Err(_) if request.user().is_in(UserInfo::PRIVILEGED) => self.run(pool, request, None).await,
             Err(_) => too_many_requests(),
         }
     }
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use crate::http::{
         Handler,
-        testing::{Echo, read, request},
+        testing::{Echo, Streams, read, request},
     };
 
     /// Holds requests for `/api/...` until let go.
@@ -138,6 +139,17 @@ mod tests {
                 "{limit} {method} {uri} {group}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_read_slowly_keeps_its_place() {
+        let pool = || (1, Arc::new(InFlight::default()));
+        let filter = MaxInFlight::new(Streams, pool(), pool());
+        let list = || filter.call(request("GET", "/api/v1/pods"));
+        let slow = list().await;
+        assert_eq!((slow.status().as_u16(), list().await.status().as_u16()), (200, 429));
+        assert_eq!(read(slow).await.0, 200);
+        assert_eq!(list().await.status(), 200, "it was read");
     }
 
     #[tokio::test]

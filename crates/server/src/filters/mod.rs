@@ -10,6 +10,7 @@ mod cors;
 mod deadline;
 mod goaway;
 mod gzip;
+mod held;
 mod hsts;
 mod http_log;
 mod impersonation;

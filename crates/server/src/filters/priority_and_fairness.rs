@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 
-use super::max_in_flight::too_many_requests;
+use super::{held::hold, max_in_flight::too_many_requests};
 use crate::{
     Admission, Attributes, FlowControl, RequestContext as _,
     http::{Filter, Request, Response},
@@ -11,8 +11,8 @@ use crate::{
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Has requests wait for their turn when there are too many, and sends away those that cannot. Requests that last do not
-/// wait, except for watches, which need a seat until they have begun.
+/// Has requests wait for their turn when there are too many, and sends away those that cannot. A request has its seat until
+/// its answer has been made. Requests that last do not wait, except for watches, which need a seat until they have begun.
 pub(crate) struct PriorityAndFairness<H> {
     pub(crate) inner: H,
     /// `None` if there are only limits.
@@ -29,11 +29,13 @@ impl<H: Filter> Filter for PriorityAndFairness<H> {
         let attributes = Attributes { user: &user, request: &info };
         let admission = control.admit(&attributes, request.deadline()).await;
         let Admission { flow_schema, priority_level, seat } = admission;
-        let mut response = match &seat {
-            Some(_) => self.inner.call(request).await,
+        let mut response = match seat {
+            Some(seat) => {
+                let answer = self.inner.call(request).await;
+                if info.is_long_running() { answer } else { hold(answer, seat) }
+            }
             None => too_many_requests(),
         };
-        drop(seat);
         set(&mut response, FLOW_SCHEMA, flow_schema);
         set(&mut response, PRIORITY_LEVEL, priority_level);
         response
@@ -52,11 +54,12 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use async_trait::async_trait;
+    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::{
         Deadline, Seat,
-        http::testing::{Echo, request},
+        http::testing::{Echo, Streams, request},
     };
 
     /// Has so many seats, and counts who asks.
@@ -77,6 +80,31 @@ mod tests {
                 seat: taken.ok().map(|_| Seat::new(())),
             }
         }
+    }
+
+    /// Has one seat.
+    struct OneSeat(Arc<Semaphore>);
+
+    #[async_trait]
+    impl FlowControl for OneSeat {
+        async fn admit(&self, _: &Attributes<'_>, _: Deadline) -> Admission {
+            let none = HeaderValue::from_static("");
+            let seat = self.0.clone().try_acquire_owned().ok().map(Seat::new);
+            Admission { flow_schema: none.clone(), priority_level: none, seat }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_read_slowly_keeps_its_seat_and_a_watch_does_not() {
+        let control = Arc::new(OneSeat(Arc::new(Semaphore::new(1))));
+        let filter = PriorityAndFairness { inner: Streams, control: Some(control) };
+        let get = |uri| filter.call(request("GET", uri));
+        let watch = get("/api/v1/pods?watch=1").await;
+        let slow = get("/api/v1/pods").await;
+        assert_eq!((watch.status().as_u16(), slow.status().as_u16()), (200, 200));
+        assert_eq!(get("/api/v1/pods").await.status(), 429);
+        drop(slow);
+        assert_eq!(get("/api/v1/pods").await.status(), 200, "its reader went away");
     }
 
     #[tokio::test]

@@ -1,5 +1,8 @@
 use std::{
-    sync::atomic::{AtomicI64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Instant,
 };
 
@@ -40,9 +43,9 @@ impl Default for InFlight {
 }
 
 /// A request that runs.
-pub(crate) struct Running<'a>(&'a InFlight);
+pub(crate) struct Running(Arc<InFlight>);
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
@@ -50,10 +53,10 @@ impl Drop for Running<'_> {
 
 impl InFlight {
     /// Counts a request until the guard is dropped.
-    pub(crate) fn begin(&self) -> Running<'_> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Running {
         let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
         self.peaks.lock().advance(self.since.elapsed().as_secs(), running);
-        Running(self)
+        Running(self.clone())
     }
 
     /// The most requests at once, lately.
@@ -86,7 +89,7 @@ mod tests {
 
     #[test]
     fn requests_count_while_they_run() {
-        let in_flight = InFlight::default();
+        let in_flight = Arc::new(InFlight::default());
         let (one, two) = (in_flight.begin(), in_flight.begin());
         drop(one);
         assert_eq!(in_flight.running.load(Ordering::Relaxed), 1);
