@@ -1,53 +1,159 @@
 //! Whether some rules allow all that others do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+};
 
 use concord_meta::go;
 
 use crate::{PolicyRule, rule::url_covers};
 
+/// How many words are compared at most, which takes less than a second. A rule of a few kilobytes can stand for more parts
+/// than anybody could look at; upstream looks at all of them.
+const MAX_COMPARED: usize = 100_000_000;
+
+/// How much of what is missing is told at most, in bytes of its words.
+const MAX_TOLD: usize = 1024 * 1024;
+
+/// What somebody does not have.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// One verb on one thing each.
+    pub parts: Vec<PolicyRule>,
+    /// Whether there may be others: looking for them ended early.
+    pub more: bool,
+}
+
+impl Missing {
+    /// Whether nothing is.
+    pub fn is_nothing(&self) -> bool {
+        self.parts.is_empty() && !self.more
+    }
+}
+
 /// What `owner` does not allow of all that `servant` allows, in parts that allow one verb on one thing each; nothing if it
 /// is all covered.
 ///
 /// Each part is covered by one rule of the owner or by none, since it cannot be divided further.
-pub fn covers(owner: &[PolicyRule], servant: &[PolicyRule]) -> Vec<PolicyRule> {
-    let parts = servant.iter().flat_map(parts);
-    parts.filter(|part| !owner.iter().any(|rule| rule_covers(rule, part))).collect()
+pub fn covers(owner: &[PolicyRule], servant: &[PolicyRule]) -> Missing {
+    let mut search = Search { missing: Missing::default(), compared: 0, told: 0 };
+    let ended = servant.iter().try_for_each(|rule| search.look(owner, rule));
+    Missing { more: ended.is_break(), ..search.missing }
 }
 
-/// Everything a rule allows, one verb on one thing each.
-fn parts(rule: &PolicyRule) -> Vec<PolicyRule> {
-    let one = |word: &String| vec![word.clone()];
-    let mut parts = Vec::new();
-    for (group, resource) in
-        rule.api_groups.iter().flat_map(|group| rule.resources.iter().map(move |r| (group, r)))
-    {
-        for verb in &rule.verbs {
-            let part = PolicyRule {
-                verbs: one(verb),
-                api_groups: one(group),
-                resources: one(resource),
-                ..PolicyRule::default()
-            };
-            match rule.resource_names.as_slice() {
-                [] => parts.push(part),
-                names => {
-                    let named = |name| PolicyRule { resource_names: one(name), ..part.clone() };
-                    parts.extend(names.iter().map(named));
-                }
+/// Looks for what is missing, for as long as that is worth it.
+struct Search {
+    missing: Missing,
+    compared: usize,
+    told: usize,
+}
+
+impl Search {
+    fn look(&mut self, owner: &[PolicyRule], rule: &PolicyRule) -> ControlFlow<()> {
+        // Nearly always there is a rule that has it all.
+        for own in owner {
+            self.compare(most_compared(own, rule))?;
+            if rule_covers(own, rule) {
+                return ControlFlow::Continue(());
             }
         }
+        for group in &rule.api_groups {
+            for resource in &rule.resources {
+                self.look_at_resource(owner, rule, group, resource)?;
+            }
+        }
+        for url in &rule.non_resource_urls {
+            for verb in &rule.verbs {
+                let part = PolicyRule {
+                    verbs: vec![verb.clone()],
+                    non_resource_urls: vec![url.clone()],
+                    ..PolicyRule::default()
+                };
+                self.look_at_part(owner.iter(), part)?;
+            }
+        }
+        ControlFlow::Continue(())
     }
-    for (url, verb) in
-        rule.non_resource_urls.iter().flat_map(|url| rule.verbs.iter().map(move |verb| (url, verb)))
-    {
-        parts.push(PolicyRule { verbs: one(verb), non_resource_urls: one(url), ..PolicyRule::default() });
+
+    fn look_at_resource(
+        &mut self,
+        owner: &[PolicyRule],
+        rule: &PolicyRule,
+        group: &String,
+        resource: &String,
+    ) -> ControlFlow<()> {
+        let lists = owner.iter().map(|own| 1 + own.api_groups.len() + own.resources.len());
+        self.compare(lists.sum())?;
+        let about =
+            |own: &&PolicyRule| has(&own.api_groups, group) && covers_resource(&own.resources, resource);
+        let owner: Vec<&PolicyRule> = owner.iter().filter(about).collect();
+        for verb in &rule.verbs {
+            let part = |names: &[String]| PolicyRule {
+                verbs: vec![verb.clone()],
+                api_groups: vec![group.clone()],
+                resources: vec![resource.clone()],
+                resource_names: names.to_vec(),
+                ..PolicyRule::default()
+            };
+            if rule.resource_names.is_empty() {
+                self.look_at_part(owner.iter().copied(), part(&[]))?;
+            }
+            for name in rule.resource_names.chunks(1) {
+                self.look_at_part(owner.iter().copied(), part(name))?;
+            }
+        }
+        ControlFlow::Continue(())
     }
-    parts
+
+    fn look_at_part<'a>(
+        &mut self,
+        owner: impl Iterator<Item = &'a PolicyRule>,
+        part: PolicyRule,
+    ) -> ControlFlow<()> {
+        // What it takes to make it.
+        self.compare(10 + length(&part) / 64)?;
+        for own in owner {
+            self.compare(most_compared(own, &part))?;
+            if rule_covers(own, &part) {
+                return ControlFlow::Continue(());
+            }
+        }
+        self.told += 64 + length(&part);
+        if self.told > MAX_TOLD {
+            return ControlFlow::Break(());
+        }
+        self.missing.parts.push(part);
+        ControlFlow::Continue(())
+    }
+
+    fn compare(&mut self, words: usize) -> ControlFlow<()> {
+        self.compared = self.compared.saturating_add(words);
+        if self.compared > MAX_COMPARED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
+fn lists(rule: &PolicyRule) -> [&Vec<String>; 5] {
+    [&rule.verbs, &rule.api_groups, &rule.resources, &rule.resource_names, &rule.non_resource_urls]
+}
+
+/// The bytes of a rule's words.
+fn length(rule: &PolicyRule) -> usize {
+    lists(rule).into_iter().flatten().map(String::len).sum()
+}
+
+/// How many words have to be compared to find out whether one rule covers another.
+fn most_compared(owner: &PolicyRule, servant: &PolicyRule) -> usize {
+    let pairs = lists(owner).into_iter().zip(lists(servant));
+    pairs.map(|(own, other)| own.len().saturating_mul(other.len())).fold(1, usize::saturating_add)
+}
+
+fn has(list: &[String], word: &String) -> bool {
+    list.iter().any(|item| item == "*" || item == word)
+}
+
+/// Whether one rule allows all that another does.
 fn rule_covers(owner: &PolicyRule, part: &PolicyRule) -> bool {
-    let has = |list: &[String], word: &String| list.iter().any(|item| item == "*" || item == word);
     let names = owner.resource_names.is_empty()
         || !part.resource_names.is_empty()
             && part.resource_names.iter().all(|name| owner.resource_names.contains(name));
@@ -68,11 +174,11 @@ fn covers_resource(owner: &[String], resource: &str) -> bool {
 }
 
 /// The parts that [`covers`] found missing, as people read them: verbs on one thing together, sorted, one per line.
-pub fn describe_missing(missing: &[PolicyRule]) -> String {
+pub fn describe_missing(missing: &Missing) -> String {
     // By groups, resources and names.
     let mut things: BTreeMap<[&[String]; 3], PolicyRule> = BTreeMap::new();
     let mut lines = BTreeSet::new();
-    for part in missing {
+    for part in &missing.parts {
         if !part.non_resource_urls.is_empty() {
             lines.insert(describe(part));
             continue;
@@ -84,7 +190,8 @@ pub fn describe_missing(missing: &[PolicyRule]) -> String {
         }
     }
     lines.extend(things.values().map(describe));
-    lines.into_iter().collect::<Vec<_>>().join("\n")
+    let more = missing.more.then(|| "and more".to_owned());
+    lines.into_iter().chain(more).collect::<Vec<_>>().join("\n")
 }
 
 fn describe(rule: &PolicyRule) -> String {

@@ -87,7 +87,7 @@ impl EscalationCheck {
         let policy = self.rbac.policy();
         let (own, errors) = rules_of_user(&policy, write.user, write.namespace);
         let missing = covers(&own, rules);
-        if missing.is_empty() {
+        if missing.is_nothing() {
             return Ok(());
         }
         let mut message = format!(

@@ -27,8 +27,8 @@ pub(crate) fn role(existing: &Object, expected: &Object) -> Step {
     let mut changed = existing.clone();
     merge_metadata(&mut changed, expected);
     let missing = covers(&rules(existing), &rules(expected));
-    if !missing.is_empty() {
-        let all: Vec<PolicyRule> = rules(existing).into_iter().chain(missing).collect();
+    if !missing.parts.is_empty() {
+        let all: Vec<PolicyRule> = rules(existing).into_iter().chain(missing.parts).collect();
         changed.insert("rules".to_owned(), json!(all));
     }
     let (old, new) = (selectors(existing), selectors(expected));

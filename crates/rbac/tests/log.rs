@@ -182,8 +182,11 @@ async fn nobody_gives_more_than_they_have() {
         lacks("roles", "same", missing)
     );
     let patch = json!({"rules": pods(&["delete"])});
-    for kind in [PatchType::Merge, PatchType::StrategicMerge] {
-        let refused = server.patch(&alice, "roles", "default", "same", kind, &patch).await;
+    let operations = json!([{"op": "replace", "path": "/rules", "value": pods(&["delete"])}]);
+    for (kind, patch) in
+        [(PatchType::Merge, &patch), (PatchType::StrategicMerge, &patch), (PatchType::Json, &operations)]
+    {
+        let refused = server.patch(&alice, "roles", "default", "same", kind, patch).await;
         assert_eq!(forbidden(refused), lacks("roles", "same", missing));
     }
     let apply = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "new"}, "rules": pods(&["delete"])});
@@ -265,5 +268,51 @@ async fn aggregation_needs_everything() {
     let patch = json!({"aggregationRule": null});
     let refused = server.patch(&alice, "clusterroles", "", "sum", PatchType::Merge, &patch).await;
     assert!(forbidden(refused).ends_with(why));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_adds_others_to_what_they_do_not_have() {
+    let server = Server::start().await;
+    let (admin, alice) = (masters(), user("alice"));
+    let kinds = ["clusterroles", "clusterrolebindings", "rolebindings"];
+    let verbs = ["create", "update", "patch"];
+    let rights = json!([{"verbs": verbs, "apiGroups": ["rbac.authorization.k8s.io"], "resources": kinds}]);
+    for (name, rules, user) in [("rights", rights, "alice"), ("strong", pods(&["delete"]), "bob")] {
+        server.create(&admin, "clusterroles", "", role(name, &rules)).await.expect("created");
+        let bound = binding(name, "ClusterRole", name, user);
+        server.create(&admin, "clusterrolebindings", "", bound).await.expect("created");
+    }
+    let bound = binding("strong", "ClusterRole", "strong", "bob");
+    server.create(&admin, "rolebindings", "default", bound).await.expect("created");
+
+    let refused = |outcome| assert!(forbidden(outcome).contains("permissions not currently held"));
+    for (plural, namespace) in [("clusterrolebindings", ""), ("rolebindings", "default")] {
+        let before = server.get(plural, namespace, "strong").await.expect("there");
+        let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"});
+        let subjects = json!([before["subjects"][0], subject]);
+        let mut more = before.clone();
+        more["subjects"] = subjects.clone();
+        refused(server.update(&alice, plural, namespace, more).await);
+        for (kind, patch) in [
+            (PatchType::Merge, json!({"subjects": subjects})),
+            (PatchType::StrategicMerge, json!({"subjects": subjects})),
+            (PatchType::Json, json!([{"op": "add", "path": "/subjects/-", "value": subject}])),
+        ] {
+            refused(server.patch(&alice, plural, namespace, "strong", kind, &patch).await);
+        }
+        assert_eq!(server.get(plural, namespace, "strong").await, Some(before), "nothing is persisted");
+        let new = binding("new", "ClusterRole", "strong", "alice");
+        refused(server.create(&alice, plural, namespace, new).await);
+        assert_eq!(server.get(plural, namespace, "new").await, None);
+    }
+    // What would become part of a default role by its label.
+    let mut part = role("part", &pods(&["delete"]));
+    part["metadata"]["labels"] = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    refused(server.create(&alice, "clusterroles", "", part).await);
+    assert_eq!(server.get("clusterroles", "", "part").await, None);
+    // Nor by a label on a role that is stronger than its author.
+    let label = json!({"metadata": {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}});
+    refused(server.patch(&alice, "clusterroles", "", "strong", PatchType::Merge, &label).await);
     server.stop().await;
 }
