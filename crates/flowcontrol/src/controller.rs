@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -147,6 +147,7 @@ impl FlowController {
             schema,
         };
         self.flows.store(Arc::new(schemas.into_iter().map(flow).map(Arc::new).collect()));
+        self.retire_others(&ids);
     }
 
     /// Tells the scheduler of the levels; gives those that are limited.
@@ -172,27 +173,31 @@ impl FlowController {
             known.insert(name.clone(), id);
             ids.insert(name.clone(), id);
         }
-        let gone: BTreeSet<LevelId> =
-            known.values().filter(|id| !ids.values().any(|one| one == *id)).copied().collect();
-        for id in gone {
-            // Who waits there runs: there is nothing left to wait for.
-            let nothing =
-                Level { nominal: 0, reserved: 0, most: 0, queues: 0, hand_size: 1, queue_length: 0 };
-            woken.extend(scheduler.change(id, nothing));
-        }
         drop(scheduler);
         Shared::wake(woken);
         ids
     }
 
-    /// A seat in a level; `None` for who is sent away.
+    /// Removes all levels but these, once no flow leads to them. Who still has an old flow in hand is told to look again.
+    fn retire_others(&self, ids: &BTreeMap<String, LevelId>) {
+        let mut known = self.known.lock();
+        let mut scheduler = self.shared.scheduler.lock();
+        let gone: Vec<LevelId> =
+            known.iter().filter(|(name, _)| !ids.contains_key(*name)).map(|(_, id)| *id).collect();
+        known.retain(|name, _| ids.contains_key(name));
+        let woken = gone.into_iter().flat_map(|id| scheduler.retire(id)).collect();
+        drop((scheduler, known));
+        Shared::wake(woken);
+    }
+
+    /// A seat in a level.
     async fn take(
         &self,
         level: LevelId,
         flow: &Arc<Flow>,
         request: &Attributes<'_>,
         deadline: Deadline,
-    ) -> Option<Seat> {
+    ) -> Taken {
         let mut turn = None;
         let sizes = self.sizes.get().map(|sizes| &**sizes);
         let seats = estimate::seats(request.request, flow.most_seats, sizes);
@@ -202,10 +207,11 @@ impl FlowController {
             waker
         });
         let (place, turn) = match (begun, turn) {
-            (Begun::Runs(place), _) => return Some(self.seat(place, seats, flow, Duration::ZERO)),
+            (Begun::Runs(place), _) => return Taken::Seat(self.seat(place, seats, flow, Duration::ZERO)),
+            (Begun::Gone, _) => return Taken::Gone,
             (Begun::Rejected(reason), _) => {
                 flow.metrics.rejected(reason.as_str(), Duration::ZERO);
-                return None;
+                return Taken::None;
             }
             (Begun::Waits(place), turn) => (place, turn.expect("who waits has a waker")),
         };
@@ -213,11 +219,11 @@ impl FlowController {
         let begun = Instant::now();
         let until = deadline.within(self.limits.wait).moment().unwrap_or(begun + self.limits.wait);
         match timeout_at(until, turn).await {
-            Ok(Ok(())) => Some(self.seat(waiting.run(), seats, flow, begun.elapsed())),
+            Ok(Ok(())) => Taken::Seat(self.seat(waiting.run(), seats, flow, begun.elapsed())),
             _ => {
                 drop(waiting);
                 flow.metrics.rejected(Rejected::TimeOut.as_str(), begun.elapsed());
-                None
+                Taken::None
             }
         }
     }
@@ -227,6 +233,16 @@ impl FlowController {
         let (shared, flow) = (self.shared.clone(), flow.clone());
         Seat::new(Running { shared, place, seats, begun: Instant::now(), flow })
     }
+}
+
+/// What becomes of who wants a seat.
+enum Taken {
+    /// It has one.
+    Seat(Seat),
+    /// It is sent away.
+    None,
+    /// The level is no longer there.
+    Gone,
 }
 
 /// How a level is limited, of a server with so many seats.
@@ -305,17 +321,25 @@ impl Drop for Running {
 #[async_trait]
 impl FlowControl for FlowController {
     async fn admit(&self, request: &Attributes<'_>, deadline: Deadline) -> Admission {
-        let flows = self.flows.load_full();
-        let matching = flows.iter().find(|flow| flow.schema.matches(request));
-        let flow = matching.or(flows.last()).expect("there is always one that catches all");
-        let seat = match flow.level {
-            Some(level) => self.take(level, flow, request, deadline).await,
-            None => {
-                flow.metrics.exempt();
-                Some(Seat::unlimited())
-            }
-        };
-        Admission { flow_schema: flow.schema_uid.clone(), priority_level: flow.level_uid.clone(), seat }
+        loop {
+            let flows = self.flows.load_full();
+            let matching = flows.iter().find(|flow| flow.schema.matches(request));
+            let flow = matching.or(flows.last()).expect("there is always one that catches all");
+            let seat = match flow.level {
+                Some(level) => match self.take(level, flow, request, deadline).await {
+                    Taken::Seat(seat) => Some(seat),
+                    Taken::None => None,
+                    // A level goes only after the flows that led to it: the next look finds others.
+                    Taken::Gone => continue,
+                },
+                None => {
+                    flow.metrics.exempt();
+                    Some(Seat::unlimited())
+                }
+            };
+            let (flow_schema, priority_level) = (flow.schema_uid.clone(), flow.level_uid.clone());
+            return Admission { flow_schema, priority_level, seat };
+        }
     }
 }
 

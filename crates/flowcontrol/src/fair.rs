@@ -1,6 +1,9 @@
 //! Who runs and who waits: no clock, no threads, no network.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use crate::shard::hand;
 
@@ -44,6 +47,8 @@ pub enum Begun {
     Waits(Place),
     /// It is sent away.
     Rejected(Rejected),
+    /// The level was removed meanwhile: the request belongs to another one.
+    Gone,
 }
 
 /// Why a request is sent away.
@@ -72,12 +77,16 @@ impl Rejected {
 /// All priority levels, who runs in them and who waits. `W` wakes a request that waits.
 pub struct Scheduler<W> {
     total: u32,
-    levels: Vec<State<W>>,
+    /// Numbers are not given twice: whoever has an old one is told so.
+    levels: BTreeMap<LevelId, State<W>>,
+    next_level: usize,
     next: u64,
 }
 
 struct State<W> {
     level: Level,
+    /// Whether it is gone once the last of those who run in it is done.
+    retired: bool,
     /// The seats that are taken.
     running: u32,
     waiting: usize,
@@ -112,7 +121,7 @@ impl<W> State<W> {
     fn new(level: Level) -> Self {
         // Where nobody waits there is one queue, which is only counted in.
         let queues = (0..level.queues.max(1)).map(|_| Queue::default()).collect();
-        Self { level, running: 0, waiting: 0, queues, now_serving: 0.0, expected: 0.001 }
+        Self { level, retired: false, running: 0, waiting: 0, queues, now_serving: 0.0, expected: 0.001 }
     }
 
     /// The queue of a flow's hand with the least in it.
@@ -154,19 +163,21 @@ impl<W> Scheduler<W> {
     /// A server that runs `total` requests at once.
     #[must_use]
     pub fn new(total: u32) -> Self {
-        Self { total, levels: Vec::new(), next: 0 }
+        Self { total, levels: BTreeMap::new(), next_level: 0, next: 0 }
     }
 
     /// Adds a level.
     pub fn add(&mut self, level: Level) -> LevelId {
-        self.levels.push(State::new(level));
-        LevelId(self.levels.len() - 1)
+        let id = LevelId(self.next_level);
+        self.next_level += 1;
+        self.levels.insert(id, State::new(level));
+        id
     }
 
     /// Changes a level. Who waits goes on waiting where there still is a queue for it; the others run, for they have
     /// waited long enough. Those must be woken.
     pub fn change(&mut self, id: LevelId, level: Level) -> Vec<W> {
-        let state = &mut self.levels[id.0];
+        let Some(state) = self.levels.get_mut(&id) else { return Vec::new() };
         let queues = level.queues.max(1);
         let mut freed = Vec::new();
         for (index, queue) in state.queues.iter_mut().enumerate() {
@@ -186,19 +197,38 @@ impl<W> Scheduler<W> {
         freed
     }
 
+    /// Removes a level. Who waits there runs, for there is nothing left to wait for, and must be woken; who comes later is
+    /// told that it is gone.
+    pub fn retire(&mut self, id: LevelId) -> Vec<W> {
+        let nothing = Level { nominal: 0, reserved: 0, most: 0, queues: 0, hand_size: 1, queue_length: 0 };
+        let freed = self.change(id, nothing);
+        if let Some(state) = self.levels.get_mut(&id) {
+            state.retired = true;
+        }
+        self.forget(id);
+        freed
+    }
+
+    /// Drops a level that was removed and in which nobody runs any more.
+    fn forget(&mut self, id: LevelId) {
+        if self.levels.get(&id).is_some_and(|state| state.retired && state.running == 0) {
+            self.levels.remove(&id);
+        }
+    }
+
     /// Whether there are so many seats: of the level's own, or such that nobody else needs. Who wants more than there can
     /// be runs when nobody else does, so that it runs at all.
     fn has_room(&self, id: LevelId, seats: u32) -> bool {
-        let State { level, running, .. } = &self.levels[id.0];
+        let Some(State { level, running, .. }) = self.levels.get(&id) else { return false };
         let wanted = running.saturating_add(seats);
         if wanted <= level.nominal || *running == 0 && level.nominal > 0 {
             return true;
         }
-        let taken = |(at, state): (usize, &State<W>)| {
-            let running = if at == id.0 { wanted } else { state.running };
+        let taken = |(at, state): (&LevelId, &State<W>)| {
+            let running = if *at == id { wanted } else { state.running };
             u64::from(running.max(state.level.reserved))
         };
-        let taken: u64 = self.levels.iter().enumerate().map(taken).sum();
+        let taken: u64 = self.levels.iter().map(taken).sum();
         wanted <= level.most && taken <= u64::from(self.total)
     }
 
@@ -206,7 +236,7 @@ impl<W> Scheduler<W> {
     pub fn begin(&mut self, id: LevelId, flow: u64, seats: u32, waker: impl FnOnce() -> W) -> Begun {
         let seats = seats.max(1);
         let room = self.has_room(id, seats);
-        let state = &mut self.levels[id.0];
+        let Some(state) = self.levels.get_mut(&id).filter(|state| !state.retired) else { return Begun::Gone };
         let number = self.next;
         let place = |queue| Place { level: id, queue, number, seats };
         if room && state.waiting == 0 {
@@ -229,19 +259,21 @@ impl<W> Scheduler<W> {
 
     /// A request is done that ran for `time`. Those that can run now must be woken.
     pub fn finish(&mut self, place: Place, time: Duration) -> Vec<W> {
-        let state = &mut self.levels[place.level.0];
+        // A level stays for as long as somebody runs in it.
+        let Some(state) = self.levels.get_mut(&place.level) else { return Vec::new() };
         let time = time.as_secs_f64();
         state.running -= place.seats;
         state.expected += (time - state.expected) / 16.0;
         let queue = &mut state.queues[place.queue];
         queue.running -= place.seats;
         queue.used += time * f64::from(place.seats);
+        self.forget(place.level);
         self.dispatch()
     }
 
     /// Somebody no longer waits. False if it runs already, and then has to finish.
     pub fn cancel(&mut self, place: Place) -> bool {
-        let state = &mut self.levels[place.level.0];
+        let Some(state) = self.levels.get_mut(&place.level) else { return false };
         let queue = &mut state.queues[place.queue].waiting;
         let found = queue.iter().position(|one| one.number == place.number);
         if let Some(index) = found {
@@ -254,13 +286,14 @@ impl<W> Scheduler<W> {
     /// Gives seats to those who wait, as long as there are any: to each level of its own first.
     fn dispatch(&mut self) -> Vec<W> {
         let mut woken = Vec::new();
-        for id in (0..self.levels.len()).map(LevelId) {
-            while let Some((index, seats)) = self.levels[id.0].first() {
+        let waited_in = self.levels.iter().filter(|(_, state)| state.waiting > 0);
+        for id in waited_in.map(|(id, _)| *id).collect::<Vec<_>>() {
+            while let Some((index, seats)) = self.levels.get(&id).and_then(State::first) {
                 // Nobody overtakes who is next and wants more seats than there are: it would never run.
                 if !self.has_room(id, seats) {
                     break;
                 }
-                let state = &mut self.levels[id.0];
+                let Some(state) = self.levels.get_mut(&id) else { break };
                 let Some(one) = state.queues[index].waiting.pop_front() else { break };
                 state.waiting -= 1;
                 state.start(index, seats);
@@ -271,11 +304,16 @@ impl<W> Scheduler<W> {
         woken
     }
 
+    /// How many levels there are, with those in which somebody runs although they were removed.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        self.levels.len()
+    }
+
     /// How many run and how many wait in a level.
     #[must_use]
     pub fn load(&self, id: LevelId) -> (u32, usize) {
-        let state = &self.levels[id.0];
-        (state.running, state.waiting)
+        self.levels.get(&id).map_or((0, 0), |state| (state.running, state.waiting))
     }
 }
 

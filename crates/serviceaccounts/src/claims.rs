@@ -51,6 +51,11 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
+    /// What the token is called where it is used, and where it is written down that it was issued.
+    pub(crate) fn credential_id(&self) -> String {
+        format!("JTI={}", self.id)
+    }
+
     /// Reads them; `None` if one of them is not of its type.
     pub(crate) fn from_json(payload: &Map<String, Value>) -> Option<Self> {
         Some(Self {

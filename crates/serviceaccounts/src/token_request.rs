@@ -17,6 +17,9 @@ const MIN_SECONDS: i64 = 10 * 60;
 const MAX_SECONDS: i64 = 1 << 32;
 const DEFAULT_SECONDS: i64 = 60 * 60;
 
+/// The audit annotation that says which token was issued. Who uses it has the same among the user's extras.
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
+
 /// How long the tokens live that pods get without asking: an hour and a little, so that they can be told from those that
 /// somebody asked for.
 pub(crate) const INJECTED_SECONDS: i64 = 60 * 60 + 7;
@@ -147,7 +150,8 @@ impl TokenRequests {
         }
     }
 
-    fn token(&self, request: &Request, mut bound: Bound, now: i64) -> Result<String, Status> {
+    /// A token, and what it is called where it is used.
+    fn token(&self, request: &Request, mut bound: Bound, now: i64) -> Result<(String, String), Status> {
         let (seconds, warn_after) = self.lifetime(request, &bound);
         let claims = Claims {
             subject: username(&bound.namespace, &bound.account.name),
@@ -159,7 +163,9 @@ impl TokenRequests {
         };
         bound.warn_after = warn_after.map(|seconds| now.saturating_add(seconds));
         let token = self.generator.bound_token(&claims, &bound);
-        token.map_err(|error| Status::internal_error(format!("failed to generate token: {error}")))
+        let token =
+            token.map_err(|error| Status::internal_error(format!("failed to generate token: {error}")))?;
+        Ok((token, claims.credential_id()))
     }
 }
 
@@ -193,7 +199,8 @@ impl Virtual for TokenRequests {
             request.seconds = max;
         }
         let now = invocation.context.now;
-        let token = self.token(&request, bound, now.unix)?;
+        let (token, id) = self.token(&request, bound, now.unix)?;
+        invocation.context.annotate(ISSUED, id);
         let expires = Time { unix: now.unix.saturating_add(request.seconds) };
         let status = json!({"token": token, "expirationTimestamp": expires.to_string()});
         answer(&mut body, &account, now, &request, status);

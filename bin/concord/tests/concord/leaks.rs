@@ -183,6 +183,8 @@ async fn nothing_secret_is_told() {
     let ended = program.ended().await;
     let audited = fs::read_to_string(&log).expect("an audit log");
     assert!(ended.stderr.contains("DEBUG") && audited.lines().count() > 20, "there is something to look at");
+    let issued = r#""authentication.kubernetes.io/issued-credential-id":"JTI="#;
+    assert!(audited.contains(issued), "which token it was can be told without the token");
     for (output, text) in [
         ("log", &ended.stderr),
         ("standard output", &ended.stdout),

@@ -130,8 +130,32 @@ async fn who_waits_in_a_level_that_is_removed_runs() {
     }
     controller.configure([exempt()], []);
     assert!(waiting.await.expect("no panic"));
+    assert_eq!(controller.shared.scheduler.lock().load(level).0, 2, "who runs there is still counted");
     drop(seats);
     assert_eq!(controller.shared.scheduler.lock().load(level), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn levels_that_come_and_go_leave_nothing_behind_and_send_nobody_away() {
+    let controller = Arc::new(controller());
+    let (same, done) = (controller.clone(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let ends = done.clone();
+    let asking = tokio::spawn(async move {
+        while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+            assert!(admit(&same, "a", "users").await.seat.is_some(), "its level was just removed");
+        }
+    });
+    for round in 0..2000 {
+        let name = format!("level-{round}");
+        let levels = [exempt(), level(&name, 5, &queue())];
+        controller.configure(levels, [schema("users", &name, 500, "users")]);
+    }
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    asking.await.expect("no panic");
+    controller.configure([exempt()], []);
+    let catch_all = BTreeMap::from([("catch-all".to_owned(), controller.known.lock()["catch-all"])]);
+    assert_eq!(*controller.known.lock(), catch_all);
+    assert_eq!(controller.shared.scheduler.lock().levels(), 1);
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl Simulation {
                 self.run(index);
             }
             Begun::Waits(place) => client.place = Some(place),
+            Begun::Gone => unreachable!("nobody removes levels here"),
             Begun::Rejected(_) => {
                 client.rejected += 1;
                 // It comes back a second later.
@@ -237,4 +238,19 @@ fn who_takes_more_seats_waits_for_as_many_and_is_not_overtaken() {
     let Begun::Runs(large) = scheduler.begin(id, 1, 9, || 'a') else { panic!("nobody else is there") };
     let Begun::Waits(_) = scheduler.begin(id, 2, 1, || 'b') else { panic!("there is no seat") };
     assert_eq!(scheduler.finish(large, Duration::ZERO), ['b']);
+}
+
+#[test]
+fn a_level_that_is_removed_is_gone_when_its_last_request_is_done() {
+    let mut scheduler = Scheduler::new(10);
+    let id = scheduler.add(level(1));
+    let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there is a seat") };
+    let Begun::Waits(second) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };
+    assert_eq!(scheduler.retire(id), ['b']);
+    assert_eq!(scheduler.begin(id, 1, 1, || 'c'), Begun::Gone);
+    scheduler.finish(first, Duration::ZERO);
+    assert_eq!((scheduler.load(id), scheduler.levels()), ((1, 0), 1), "the other one runs");
+    scheduler.finish(second, Duration::ZERO);
+    assert_eq!(scheduler.levels(), 0);
+    assert_ne!(scheduler.add(level(1)), id, "whoever still has the old one is not mistaken");
 }

@@ -106,7 +106,7 @@ pub(super) fn user(bound: &Bound, claims: &Claims) -> UserInfo {
         add(POD_UID, uid);
     }
     if !claims.id.is_empty() {
-        add(UserInfo::CREDENTIAL_ID, &format!("JTI={}", claims.id));
+        add(UserInfo::CREDENTIAL_ID, &claims.credential_id());
     }
     if let Some(Reference { name, uid }) = bound.node.as_ref().filter(|node| !node.name.is_empty()) {
         add(NODE_NAME, name);
