@@ -100,7 +100,6 @@ fn good(path: &str, legacy: bool) -> Reply {
 fn reply(mode: Mode, asked: &Asked) -> Reply {
     let path = asked.line.split(' ').nth(1).unwrap_or_default();
     match mode {
-        Mode::Good | Mode::Impostor => good(path, false),
         Mode::Legacy => good(path, true),
         Mode::Hangs => Reply::never(),
         Mode::Drips => Reply::endless(),
@@ -111,7 +110,7 @@ fn reply(mode: Mode, asked: &Asked) -> Reply {
         Mode::Redirects => Reply::new("302 Found\r\nlocation: https://127.0.0.1:1/elsewhere", ""),
         Mode::OtherType => Reply::new("200 OK\r\ncontent-type: image/png", "\u{89}PNG"),
         Mode::Huge if path.starts_with("/openapi") => Reply::ok(&"x".repeat(100_000_000)),
-        Mode::Huge => good(path, false),
+        Mode::Good | Mode::Impostor | Mode::Huge => good(path, false),
     }
 }
 
