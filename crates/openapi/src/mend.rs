@@ -9,8 +9,11 @@ use crate::legacy::references;
 const COMPONENTS: &str = "#/components/";
 const SCHEMAS: &str = "#/components/schemas/";
 
+/// What stands for a component, by its name.
+type Stub = fn(&str) -> Value;
+
 /// What stands for a component that a document refers to and does not have: whatever it may be.
-const SECTIONS: [(&str, fn(&str) -> Value); 8] = [
+const SECTIONS: [(&str, Stub); 8] = [
     ("callbacks", |_| json!({})),
     ("examples", |_| json!({})),
     ("headers", |_| json!({"schema": {}})),
