@@ -88,7 +88,8 @@ async fn define(servers: [&Program; 2], order: [(&str, &str); 2]) -> String {
     let both = async {
         loop {
             let url = agreed(servers, |url| url.is_some()).await.expect("an address");
-            let document = told(servers, &url).await;
+            // The second kind may come between the two, and then the address is another one.
+            let (_, _, document) = read(servers[0], &url).await;
             if order.iter().all(|(plural, _)| document.contains(&format!("/{plural}/"))) {
                 return url;
             }
