@@ -32,7 +32,6 @@ gates! {
     TaintTolerationComparisonOperators = false,
     UserNamespacesHostNetworkSupport = false,
     VolumeAttributesClass = true,
-    VolumeLimitScaling = false,
 }
 
 /// Which of the features that rules depend on there are.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::gates::{Gate, Gates};
 
-/// The place of errors that name none: upstream's path with an empty name, which is not its absent path.
+/// The place of errors that name none: upstream's path with an empty name, which it shows as `[]`.
 const NOWHERE: u32 = u32::MAX;
 
 /// What all nodes of one validation share.
@@ -286,7 +286,7 @@ impl<'v> Node<'v> {
     fn report(self, error: impl FnOnce(&Path) -> Error) {
         let mut error = error(&self.findings.path(self.at));
         if self.at == NOWHERE {
-            error.field.clear();
+            error.field = "[]".to_owned();
         }
         self.findings.errors.borrow_mut().push(error);
     }

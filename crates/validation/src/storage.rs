@@ -193,9 +193,6 @@ pub(crate) fn csi_driver(root: Root<'_>) {
     if !spec.has("seLinuxMount") {
         spec.child("seLinuxMount").required("");
     }
-    if !spec.has("preventPodSchedulingIfMissing") && spec.gate(Gate::VolumeLimitScaling) {
-        spec.child("preventPodSchedulingIfMissing").required("");
-    }
     let period = spec.get("nodeAllocatableUpdatePeriodSeconds");
     if let Some(seconds) = period.int().filter(|seconds| *seconds < 10) {
         period.invalid(seconds, "must be greater than or equal to 10 seconds");
