@@ -61,12 +61,10 @@ async fn rules_and_fields_are_those_of_the_features_of_the_release() {
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
         "volumeAttributesClassName": "gold",
     }});
-    let of_devices = json!({"metadata": {"name": "a"}, "spec": {"devices": {"requests": [{"name": "A_B"}]}}});
     // The newest release has all of it; the oldest takes neither the name nor the fields.
     for (flags, is_newest) in [(&["--emulated-version=1.33"][..], false), (&[], true)] {
         let data = tempdir().expect("a directory");
-        let all = ["--runtime-config=resource.k8s.io/v1beta1=true"];
-        let server = Program::start_with(data.path(), &[flags, &all].concat()).await;
+        let server = Program::start_with(data.path(), flags).await;
         server.ready(200).await;
         let mut client = server.admin(Protocol::Http2).await;
         let namespace = "/api/v1/namespaces/default";
@@ -83,9 +81,6 @@ async fn rules_and_fields_are_those_of_the_features_of_the_release() {
         let (status, made) = post(&mut client, &format!("{namespace}/persistentvolumeclaims"), &claim).await;
         assert_eq!(status, 201, "{made}");
         assert_eq!(made["spec"]["volumeAttributesClassName"].is_null(), !is_newest, "{made}");
-        let claims = "/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims";
-        let (status, answer) = post(&mut client, claims, &of_devices).await;
-        assert_eq!(status, 422, "{answer}");
     }
 }
 
