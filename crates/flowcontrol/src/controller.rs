@@ -198,7 +198,7 @@ impl FlowController {
         request: &Attributes<'_>,
         deadline: Deadline,
     ) -> Taken {
-        let mut turn = None;
+        let (mut turn, is_watch) = (None, request.request.verb == "watch");
         let sizes = self.sizes.get().map(|sizes| &**sizes);
         let seats = estimate::seats(request.request, flow.most_seats, sizes);
         let begun = self.shared.scheduler.lock().begin(level, flow.hash(request), seats, || {
@@ -207,7 +207,9 @@ impl FlowController {
             waker
         });
         let (place, turn) = match (begun, turn) {
-            (Begun::Runs(place), _) => return Taken::Seat(self.seat(place, seats, flow, Duration::ZERO)),
+            (Begun::Runs(place), _) => {
+                return Taken::Seat(self.seat(place, seats, flow, is_watch, Duration::ZERO));
+            }
             (Begun::Gone, _) => return Taken::Gone,
             (Begun::Rejected(reason), _) => {
                 flow.metrics.rejected(reason.as_str(), Duration::ZERO);
@@ -219,7 +221,7 @@ impl FlowController {
         let begun = Instant::now();
         let until = deadline.within(self.limits.wait).moment().unwrap_or(begun + self.limits.wait);
         match timeout_at(until, turn).await {
-            Ok(Ok(())) => Taken::Seat(self.seat(waiting.run(), seats, flow, begun.elapsed())),
+            Ok(Ok(())) => Taken::Seat(self.seat(waiting.run(), seats, flow, is_watch, begun.elapsed())),
             _ => {
                 drop(waiting);
                 flow.metrics.rejected(Rejected::TimeOut.as_str(), begun.elapsed());
@@ -228,10 +230,10 @@ impl FlowController {
         }
     }
 
-    fn seat(&self, place: Place, seats: u32, flow: &Arc<Flow>, waited: Duration) -> Seat {
+    fn seat(&self, place: Place, seats: u32, flow: &Arc<Flow>, is_watch: bool, waited: Duration) -> Seat {
         flow.metrics.started(waited, seats);
         let (shared, flow) = (self.shared.clone(), flow.clone());
-        Seat::new(Running { shared, place, seats, begun: Instant::now(), flow })
+        Seat::new(Running { shared, place, seats, begun: Instant::now(), is_watch, flow })
     }
 }
 
@@ -307,13 +309,15 @@ struct Running {
     place: Place,
     seats: u32,
     begun: Instant,
+    is_watch: bool,
     flow: Arc<Flow>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.flow.metrics.finished(self.seats);
-        let woken = self.shared.scheduler.lock().finish(self.place, self.begun.elapsed());
+        let time = self.begun.elapsed();
+        self.flow.metrics.finished(self.seats, self.is_watch, time);
+        let woken = self.shared.scheduler.lock().finish(self.place, time);
         Shared::wake(woken);
     }
 }

@@ -38,7 +38,7 @@ mod tls;
 mod version;
 
 pub use answer::{Accept, respond_status};
-pub use audit::{AuditHandle, AuditSink, Auditing};
+pub use audit::{AuditHandle, AuditSink, Auditing, note_for_audit};
 pub use authentication::{
     Authenticated, Authentication, Authenticator, ClientAuthorities, ClientAuthoritiesError, FrontProxied,
     RequestHeader, RequestHeaderError, RequestHeaderNames, TokenAuthenticator, TokenFile, TokenFileError,

@@ -60,11 +60,11 @@ fn refused() -> Vec<(Method, &'static str, String)> {
         patch("strategic-merge-patch+json", format!(r#"{{"data":{{"$patch":"no","a":"{CANARY}"}}}}"#)),
         patch("apply-patch+yaml", format!(r#"{{{kind},"stringData":{{"a":{{"b":"{CANARY}"}}}}}}"#)),
         patch("apply-patch+yaml", format!(r#"{{{kind},"data":"{CANARY}"}}"#)),
-        patch("apply-patch+yaml", format!("data: {{a: {CANARY}, {CANARY}}}")),
+        patch("apply-patch+yaml", format!("data: {{a: {CANARY}")),
         (Method::PUT, "json", format!(r#"{{"d":"{CANARY}"#)),
         (Method::PUT, "json", format!(r#"{{{kind},"stringData":"{CANARY}"}}"#)),
         (Method::PUT, "json", format!(r#"{{{kind},"data":{{"a":"{CANARY}"}}}}"#)),
-        (Method::PUT, "yaml", format!("data: {{a: {CANARY}, {CANARY}}}")),
+        (Method::PUT, "yaml", format!("data: {{a: {CANARY}")),
     ]
 }
 

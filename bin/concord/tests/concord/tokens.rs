@@ -134,7 +134,12 @@ async fn a_token_is_asked_for_used_and_ends_with_its_pod() {
 async fn secrets_of_accounts_are_filled_and_namespaces_know_whom_to_trust() {
     let data = tempdir().expect("a directory");
     let data = data.path();
-    let server = Program::start(data).await;
+    let (policy, log) = (data.join("policy.yaml"), data.join("audit.log"));
+    let rules = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}";
+    std::fs::write(&policy, rules).expect("written");
+    let audit =
+        [format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", log.display())];
+    let server = Program::start_with(data, &audit.each_ref().map(String::as_str)).await;
     server.ready(200).await;
     let admin = admin(data).await;
     let ca = std::fs::read_to_string(data.join("pki/ca.crt")).expect("an authority");
@@ -172,6 +177,15 @@ async fn secrets_of_accounts_are_filled_and_namespaces_know_whom_to_trust() {
     .await;
     until("the token ends with the account", || async { who(data, &token).await.is_none().then_some(()) })
         .await;
+    server.signal("TERM");
+    server.ended().await;
+    let audited = std::fs::read_to_string(log).expect("an audit log");
+    for told in [
+        r#""authentication.k8s.io/legacy-token":"system:serviceaccount:default:robot""#,
+        r#""authentication.k8s.io/legacy-token-manual-secret":"robot-token""#,
+    ] {
+        assert!(audited.contains(told), "{told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -242,7 +242,7 @@ fn who_takes_more_seats_waits_for_as_many_and_is_not_overtaken() {
 
 #[test]
 fn a_level_that_is_removed_is_gone_when_its_last_request_is_done() {
-    let mut scheduler = Scheduler::new(10);
+    let mut scheduler = Scheduler::new(1);
     let id = scheduler.add(level(1));
     let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there is a seat") };
     let Begun::Waits(second) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };

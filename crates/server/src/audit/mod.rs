@@ -4,6 +4,7 @@
 //! the request's extensions. Whoever learns something about the request tells it; at each stage the event goes to the
 //! [`Auditing`]'s sink.
 
+mod notes;
 mod source;
 
 use std::{sync::Arc, time::SystemTime};
@@ -21,6 +22,8 @@ use serde_json::{Map, Value};
 
 use crate::{Metrics, RequestContext as _, RequestInfo, answer::go_json};
 
+pub(crate) use notes::AuditNotes;
+pub use notes::note_for_audit;
 pub(crate) use source::PeerAddress;
 
 /// What of one request or answer is written down at most. A larger one is left out, and that is said.
@@ -110,7 +113,7 @@ impl AuditHandle {
             response_object: None,
             received,
             stage_time: received,
-            annotations: [].into(),
+            annotations: request.extensions.get().map(AuditNotes::annotations).unwrap_or_default(),
         };
         let (auditing, metrics) = (auditing.clone(), metrics.clone());
         Some(Self(Arc::new(Audited { auditing, metrics, decision, event: Mutex::new(event) })))

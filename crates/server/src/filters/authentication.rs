@@ -1,10 +1,11 @@
 use std::{sync::Arc, time::Instant};
 
 use concord_meta::Status;
-use http::header::AUTHORIZATION;
+use http::{header::AUTHORIZATION, request::Parts};
 
 use crate::{
-    Accept, Auditing, Authenticator, FrontProxied, RequestContext as _, Unauthenticated,
+    Accept, Auditing, Authenticated, Authenticator, FrontProxied, RequestContext as _, Unauthenticated,
+    audit::AuditNotes,
     authentication::IdentityHeaders,
     http::{Filter, Request, Response},
     metrics::Metrics,
@@ -23,12 +24,24 @@ pub(crate) struct Authentication<H, A> {
     pub(crate) metrics: Arc<Metrics>,
 }
 
+impl<H, A: Authenticator> Authentication<H, A> {
+    /// Who makes the request. What there is to say about the credentials is left for whoever audits.
+    async fn authenticate(&self, parts: &mut Parts) -> Authenticated {
+        if self.auditing.is_none() {
+            return self.authenticator.authenticate(parts).await;
+        }
+        let (authenticated, notes) = AuditNotes::during(self.authenticator.authenticate(parts)).await;
+        parts.extensions.insert(notes);
+        authenticated
+    }
+}
+
 impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
     async fn call(&self, request: Request) -> Response {
         let http2 = request.version() == http::Version::HTTP_2;
         let (mut parts, body) = request.into_parts();
         let begun = Instant::now();
-        let authenticated = self.authenticator.authenticate(&mut parts).await;
+        let authenticated = self.authenticate(&mut parts).await;
         self.metrics.access().authentication(&authenticated, begun.elapsed());
         match authenticated {
             Ok(Some(user)) => {
@@ -109,6 +122,38 @@ mod tests {
         }
         let (status, body) = read(filter.call(request).await).await;
         (status, body, connection.is_closing())
+    }
+
+    /// Has something to say about every token.
+    struct Talks;
+
+    #[async_trait]
+    impl crate::TokenAuthenticator for Talks {
+        async fn authenticate_token(&self, token: &str) -> Authenticated {
+            crate::note_for_audit("stale-token", token);
+            Err(Unauthenticated("stale".to_owned()))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_said_about_credentials_is_audited() {
+        let (events, heard) = std::sync::mpsc::channel();
+        let text = b"apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]";
+        let policy = concord_audit::Policy::parse(text, |_| {}).expect("a policy");
+        let sink: crate::AuditSink = Arc::new(move |event| events.send(event.clone()).expect("heard"));
+        let options = Options { tokens: vec![Arc::new(Talks)], ..Options::default() };
+        let filter = Authentication {
+            inner: Tells,
+            authenticator: options.into_authenticator(),
+            identity_headers: IdentityHeaders::new(None),
+            auditing: Some(Arc::new(Auditing { policy, sink })),
+            metrics: Arc::default(),
+        };
+        let mut request = request("GET", "/api");
+        request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_static("Bearer old"));
+        assert_eq!(filter.call(request).await.status(), 401);
+        let event = heard.try_recv().expect("an event");
+        assert_eq!(event.annotations.get("stale-token").map(String::as_str), Some("old"));
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ pub(super) struct FlowControlMetrics {
     running: IntGaugeVec,
     seats: IntGaugeVec,
     waits: HistogramVec,
+    executions: HistogramVec,
     nominal: IntGaugeVec,
 }
 
@@ -58,6 +59,13 @@ impl FlowControlMetrics {
                 &BUCKETS,
                 &["priority_level", "flow_schema", "execute"],
             ),
+            executions: histograms(
+                registry,
+                "apiserver_flowcontrol_request_execution_seconds",
+                "How long requests ran; watches until they had begun.",
+                &BUCKETS,
+                &["priority_level", "flow_schema", "type"],
+            ),
             nominal: gauges(
                 registry,
                 "apiserver_flowcontrol_nominal_limit_seats",
@@ -76,6 +84,8 @@ impl FlowControlMetrics {
             running: self.running.with_label_values(&labels),
             seats: self.seats.with_label_values(&labels),
             waits: self.waits.with_label_values(&[level, schema, "true"]),
+            regular: self.executions.with_label_values(&[level, schema, "regular"]),
+            watch: self.executions.with_label_values(&[level, schema, "watch"]),
             all_waits: self.waits.clone(),
             rejected: self.rejected.clone(),
         }
@@ -95,6 +105,8 @@ pub struct FlowMetrics {
     running: IntGauge,
     seats: IntGauge,
     waits: Histogram,
+    regular: Histogram,
+    watch: Histogram,
     all_waits: HistogramVec,
     rejected: IntCounterVec,
 }
@@ -108,8 +120,10 @@ impl FlowMetrics {
         self.waits.observe(waited.as_secs_f64());
     }
 
-    /// It has given the seats back.
-    pub fn finished(&self, seats: u32) {
+    /// It has given the seats back, after so long.
+    pub fn finished(&self, seats: u32, is_watch: bool, time: Duration) {
+        let times = if is_watch { &self.watch } else { &self.regular };
+        times.observe(time.as_secs_f64());
         self.running.dec();
         self.seats.sub(seats.into());
     }

@@ -41,6 +41,8 @@ pub(super) struct Approval {
     pub(super) until: Option<i64>,
     /// The day to note in the Secret of the token.
     pub(super) label: Option<super::legacy::LastUsed>,
+    /// The audit annotation that says how the Secret of the token was made.
+    pub(super) origin: Option<&'static str>,
 }
 
 impl Verified {
@@ -63,6 +65,11 @@ impl Verified {
         let lasting = approval.until.is_none_or(|until| now <= until);
         let unchanged = lasting && self.current(snapshot).eq(approval.revisions.iter().copied());
         unchanged.then(|| approval.user.clone())
+    }
+
+    /// How the Secret of the token was made, when all was well.
+    pub(super) fn origin(&self) -> Option<&'static str> {
+        self.approval.lock().as_ref().and_then(|approval| approval.origin)
     }
 
     pub(super) fn approve(&self, approval: Approval) {

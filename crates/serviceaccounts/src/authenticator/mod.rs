@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use concord_meta::{UserInfo, go::quote};
 use concord_registry::ObjectName;
 use concord_replica::Snapshot;
-use concord_server::{Authenticated, TokenAuthenticator, TokenUses, Unauthenticated};
+use concord_server::{Authenticated, TokenAuthenticator, TokenUses, Unauthenticated, note_for_audit};
 
 use self::cache::{Approval, Cache, Verified};
 use crate::{
@@ -41,12 +41,14 @@ pub struct ServiceAccountAuthenticator {
     uses: Uses,
 }
 
-/// How often tokens were accepted.
+/// How often tokens were accepted, and found among those that were before.
 #[derive(Default)]
 struct Uses {
     legacy: AtomicU64,
     stale: AtomicU64,
     valid: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 /// The keys, and the tokens that they verified. Both go together: what a key verified is worth nothing once the key is
@@ -81,8 +83,14 @@ impl ServiceAccountAuthenticator {
     /// How often tokens were accepted since the start.
     pub fn uses(&self) -> TokenUses {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Uses { legacy, stale, valid } = &self.uses;
-        TokenUses { legacy: read(legacy), stale: read(stale), valid: read(valid) }
+        let Uses { legacy, stale, valid, hits, misses } = &self.uses;
+        TokenUses {
+            legacy: read(legacy),
+            stale: read(stale),
+            valid: read(valid),
+            hits: read(hits),
+            misses: read(misses),
+        }
     }
 
     fn count(&self, body: &Body) {
@@ -109,8 +117,12 @@ impl ServiceAccountAuthenticator {
         let trusted = self.trusted.load_full();
         let digest = trusted.cache.digest(token);
         let verified = match trusted.cache.get(&digest) {
-            Some(verified) => verified,
+            Some(verified) => {
+                self.uses.hits.fetch_add(1, Ordering::Relaxed);
+                verified
+            }
             None => {
+                self.uses.misses.fetch_add(1, Ordering::Relaxed);
                 let Some(verified) = self.verify(&trusted.keys, token)? else { return Ok(None) };
                 trusted.cache.insert(digest, verified)
             }
@@ -118,6 +130,7 @@ impl ServiceAccountAuthenticator {
         let audiences = self.audiences(&verified.claims, audiences)?;
         let user = self.look_up(&verified, token).await.map_err(Unauthenticated)?;
         self.count(&verified.body);
+        tell(&verified);
         Ok(Some(Known { user, audiences }))
     }
 
@@ -211,19 +224,21 @@ impl ServiceAccountAuthenticator {
         snapshot: &Snapshot,
         now: i64,
     ) -> Result<Approval, String> {
-        let (user, until, label) = match &verified.body {
+        let (mut label, mut origin) = (None, None);
+        let (user, until) = match &verified.body {
             Body::Bound(bound) => {
                 let until = bound::check(&self.objects, bound, snapshot, now)?;
-                (bound::user(bound, &verified.claims), until, None)
+                (bound::user(bound, &verified.claims), until)
             }
             Body::Legacy(legacy) if self.config.lookup => {
-                let label = legacy::check(&self.objects, legacy, token, snapshot, now)?;
-                (legacy::user(legacy), Some(legacy::end_of_day(now)), label)
+                let checked = legacy::check(&self.objects, legacy, token, snapshot, now)?;
+                (label, origin) = (checked.last_used, Some(checked.origin));
+                (legacy::user(legacy), Some(legacy::end_of_day(now)))
             }
-            Body::Legacy(legacy) => (legacy::user(legacy), None, None),
+            Body::Legacy(legacy) => (legacy::user(legacy), None),
         };
         let revisions = verified.revisions(snapshot);
-        Ok(Approval { user: Arc::new(user.authenticated()), revisions, until, label })
+        Ok(Approval { user: Arc::new(user.authenticated()), revisions, until, label, origin })
     }
 
     /// Takes note of an approval, and of the day in the Secret of the token, if that has changed.
@@ -243,6 +258,26 @@ impl TokenAuthenticator for ServiceAccountAuthenticator {
     async fn authenticate_token(&self, token: &str) -> Authenticated {
         let known = self.authenticate(token, &self.config.api_audiences).await?;
         Ok(known.map(|known| known.user))
+    }
+}
+
+/// Says for whoever audits that a token should not be used any more, in upstream's words.
+fn tell(verified: &Verified) {
+    match &verified.body {
+        Body::Legacy(legacy) => {
+            note_for_audit("authentication.k8s.io/legacy-token", &verified.claims.subject);
+            if let Some(origin) = verified.origin() {
+                note_for_audit(origin, &legacy.secret);
+            }
+        }
+        Body::Bound(bound) => {
+            let late = bound.warn_after.map(|after| now() - after).filter(|late| *late > 0);
+            if let Some(late) = late {
+                let subject = &verified.claims.subject;
+                let why = format!("subject: {subject}, seconds after warning threshold: {late}");
+                note_for_audit("authentication.k8s.io/stale-token", &why);
+            }
+        }
     }
 }
 

@@ -56,6 +56,7 @@ async fn a_good_token_says_who_it_is() {
     world.who(&sign(P256, ISSUER, &claims(), &late)).await.expect("still good").expect("known");
     let uses = world.authenticator.uses();
     assert_eq!((uses.valid, uses.stale, uses.legacy), (4, 1, 0), "every use is counted");
+    assert_eq!((uses.hits, uses.misses), (2, 3), "a signature is verified once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
