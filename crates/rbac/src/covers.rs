@@ -80,8 +80,8 @@ impl Search {
         &mut self,
         owner: &[PolicyRule],
         rule: &PolicyRule,
-        group: &String,
-        resource: &String,
+        group: &str,
+        resource: &str,
     ) -> ControlFlow<()> {
         let lists = owner.iter().map(|own| 1 + own.api_groups.len() + own.resources.len());
         self.compare(lists.sum())?;
@@ -91,8 +91,8 @@ impl Search {
         for verb in &rule.verbs {
             let part = |names: &[String]| PolicyRule {
                 verbs: vec![verb.clone()],
-                api_groups: vec![group.clone()],
-                resources: vec![resource.clone()],
+                api_groups: vec![group.to_owned()],
+                resources: vec![resource.to_owned()],
                 resource_names: names.to_vec(),
                 ..PolicyRule::default()
             };
@@ -148,7 +148,7 @@ fn most_compared(owner: &PolicyRule, servant: &PolicyRule) -> usize {
     pairs.map(|(own, other)| own.len().saturating_mul(other.len())).fold(1, usize::saturating_add)
 }
 
-fn has(list: &[String], word: &String) -> bool {
+fn has(list: &[String], word: &str) -> bool {
     list.iter().any(|item| item == "*" || item == word)
 }
 
