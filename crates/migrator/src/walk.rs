@@ -51,7 +51,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) target: &'a Row,
     /// Asked before every write whether it is still wanted.
     pub(crate) is_wanted: &'a (dyn Fn() -> bool + Send + Sync),
-    /// Told after every write how far it is.
+    /// Told how far it is, ten times a second at least.
     pub(crate) tell: &'a (dyn Fn(&Progress) + Send + Sync),
 }
 
@@ -106,6 +106,7 @@ impl Walk<'_> {
         let mut stopped: Option<Instant> = None;
         loop {
             let is_wanted = (stale.is_empty() && under_way.is_empty()) || (self.is_wanted)();
+            (self.tell)(progress);
             if !is_wanted && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE {
                 break;
             }
@@ -130,7 +131,6 @@ impl Walk<'_> {
                     }
                     self.count(&key, &outcome, progress);
                     done.push((key, outcome));
-                    (self.tell)(progress);
                 }
                 () = tokio::time::sleep(wait), if waits || !under_way.is_empty() => {}
                 else => break,

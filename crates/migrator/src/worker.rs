@@ -82,7 +82,7 @@ impl Worker {
     /// somebody else will go on with it.
     pub(crate) async fn run(mut self, withdrawn: CancellationToken, stop: CancellationToken) {
         let work = stop.run_until_cancelled(withdrawn.run_until_cancelled(self.work()));
-        if let Some(None) = work.await {
+        if let Some(None) = Box::pin(work).await {
             tracing::info!(name = self.which.name, resource = %self.resource, "A migration was deleted.");
             let end = self.unmark(None, End::Cancelled).await;
             end.unwrap_or_else(|error| {
@@ -135,7 +135,7 @@ impl Worker {
             Next::Pause => self.wait("Paused", "The migration is paused").await?,
             Next::Await(why) => self.wait("WaitingForAgreement", &why).await?,
             Next::Begin => self.begin(&writers, &storage).await?,
-            Next::Walk => self.walk(&resource, &storage).await?,
+            Next::Walk => Box::pin(self.walk(&resource, &storage)).await?,
             Next::Count => self.count(&storage).await?,
             Next::Again => self.again().await,
             Next::Succeed(census) => return self.succeed(&census).await,
