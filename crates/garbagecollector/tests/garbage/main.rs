@@ -3,6 +3,7 @@
 mod audit;
 mod collector;
 mod fuzz;
+mod many;
 mod random;
 mod support;
 mod world;
