@@ -73,7 +73,9 @@ pub(crate) struct MigrateOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct RotateOptions {
-    /// The new key, as it is written before the values that it encrypts: aescbc:v1:NAME, aesgcm:v1:NAME, secretbox:v1:NAME.
+    /// The new key, as it is written before the values that it encrypts: aescbc:v1:NAME, aesgcm:v1:NAME,
+    /// secretbox:v1:NAME or kms:v2:NAME; or identity, to encrypt no more. If two keys have one name, with the tag that
+    /// `concord storage status` shows.
     #[arg(long, value_name = "KEY")]
     to: String,
     /// The resources; without any, all that are encrypted.

@@ -23,6 +23,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use super::Connection;
 use crate::{host, kubeconfig};
@@ -34,7 +35,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Api {
     backend: Backend,
     token: Option<String>,
+    /// The version of the API of migrations that the server has.
+    version: OnceCell<&'static str>,
 }
+
+/// The versions of the API of migrations, the newest first.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 /// An answer that is not a success.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +93,27 @@ impl Api {
             (None, Some(file)) => Some(fs::read_to_string(directory.join(file))?.trim().to_owned()),
             (None, None) => None,
         };
-        Ok(Self { backend: Backend::new(authority, connector), token })
+        Ok(Self { backend: Backend::new(authority, connector), token, version: OnceCell::new() })
+    }
+
+    /// The newest version of the API of migrations that the server has.
+    pub(crate) async fn version(&self) -> anyhow::Result<&'static str> {
+        let find = async || {
+            let group = self.get("/apis/storagemigration.k8s.io").await;
+            let group = group.context("the server does not serve StorageVersionMigrations")?;
+            let served = |version: &&str| {
+                let mut all = group["versions"].as_array().into_iter().flatten();
+                all.any(|served| served["version"] == **version)
+            };
+            VERSIONS.into_iter().find(served).context("the server serves no known StorageVersionMigrations")
+        };
+        self.version.get_or_try_init(find).await.copied()
+    }
+
+    /// Where migrations are, or one of them.
+    pub(crate) async fn migrations(&self, name: &str) -> anyhow::Result<String> {
+        let all = format!("/apis/storagemigration.k8s.io/{}/storageversionmigrations", self.version().await?);
+        Ok(if name.is_empty() { all } else { format!("{all}/{name}") })
     }
 
     /// What is at a path.

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::say;
 
-const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations";
+/// How many resources are migrated at once.
+const AT_ONCE: usize = 8;
 
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(200);
@@ -58,18 +59,23 @@ impl State {
 /// Asks for the migration of a resource; its name.
 pub(crate) async fn ask(api: &Api, resource: &str, annotations: &Value) -> anyhow::Result<String> {
     let (name, group) = resource.split_once('.').unwrap_or((resource, ""));
-    let object = json!({
-        "apiVersion": "storagemigration.k8s.io/v1beta1", "kind": "StorageVersionMigration",
+    let version = api.version().await?;
+    let mut object = json!({
+        "apiVersion": format!("storagemigration.k8s.io/{version}"), "kind": "StorageVersionMigration",
         "metadata": {"generateName": format!("{resource}-"), "annotations": annotations},
         "spec": {"resource": {"group": group, "resource": name}},
     });
-    let made =
-        api.create(MIGRATIONS, &object).await.with_context(|| format!("{resource} cannot be migrated"))?;
+    if version == "v1alpha1" {
+        // It wants one; any stands for all.
+        object["spec"]["resource"]["version"] = "v1".into();
+    }
+    let made = api.create(&api.migrations("").await?, &object).await;
+    let made = made.with_context(|| format!("{resource} cannot be migrated"))?;
     Ok(made["metadata"]["name"].as_str().context("the migration has no name")?.to_owned())
 }
 
 async fn look(api: &Api, name: &str) -> anyhow::Result<State> {
-    Ok(State::read(&api.get(&format!("{MIGRATIONS}/{name}")).await?))
+    Ok(State::read(&api.get(&api.migrations(name).await?).await?))
 }
 
 /// Waits for the end of a migration and shows how far it is.
@@ -88,10 +94,67 @@ async fn watch(api: &Api, name: &str, resource: &str, bar: &mut Bar) -> anyhow::
     }
 }
 
+/// Several migrations, asked for and watched.
+struct Several<'a> {
+    api: &'a Api,
+    annotations: Value,
+    is_detached: bool,
+    bar: Bar,
+    /// The resources and names of those that have not ended.
+    open: Vec<(String, String)>,
+    reports: Vec<Value>,
+}
+
+impl Several<'_> {
+    /// Asks for migrations. That one could not be begun is no reason to leave the others alone.
+    async fn ask(&mut self, resources: &[String]) {
+        for resource in resources {
+            match ask(self.api, resource, &self.annotations).await {
+                Ok(name) if self.is_detached => {
+                    self.reports.push(json!({"resource": resource, "migration": name}));
+                }
+                Ok(name) => self.open.push((resource.clone(), name)),
+                Err(error) => self.reports.push(failed(resource, &error)),
+            }
+        }
+    }
+
+    /// Waits for the end of all.
+    async fn watch(&mut self) {
+        while !self.open.is_empty() {
+            for (resource, name) in self.open.clone() {
+                if let Some(report) = self.look(&resource, &name).await {
+                    self.open.retain(|(_, open)| *open != name);
+                    self.reports.push(report);
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// What became of one, if it has ended.
+    async fn look(&mut self, resource: &str, name: &str) -> Option<Value> {
+        match look(self.api, name).await {
+            Ok(state) if state.has_ended() => return Some(report(resource, name, &Ended(state))),
+            Ok(state) => self.bar.show(resource, &state.progress, state.held_up.as_deref()),
+            Err(error) if is_missing(&error) => {
+                return Some(failed(resource, &error.context(format!("the migration {name} was deleted"))));
+            }
+            // The server may be on its way: the migration is safe in the store.
+            Err(error) => self.bar.show(resource, &Value::Null, Some(&error.to_string())),
+        }
+        None
+    }
+}
+
+fn failed(resource: &str, error: &anyhow::Error) -> Value {
+    json!({"resource": resource, "succeeded": false, "message": format!("{error:#}")})
+}
+
 /// Brings resources into the form that the servers write.
 pub(crate) async fn run(api: &Api, options: &MigrateOptions) -> anyhow::Result<u8> {
-    let resources = match options.all {
-        false => options.resources.clone(),
+    let stages = match options.all {
+        false => vec![options.resources.clone()],
         true => everything(api).await?,
     };
     let mut annotations = json!({});
@@ -104,21 +167,24 @@ pub(crate) async fn run(api: &Api, options: &MigrateOptions) -> anyhow::Result<u
     let output = options.connection.output;
     // Before anything is asked for: from then on it goes on without this command.
     let mut interrupts = interrupts()?;
-    let mut reports = Vec::new();
-    for resource in &resources {
-        let name = ask(api, resource, &annotations).await?;
-        if options.detach {
-            reports.push(json!({"resource": resource, "migration": name}));
-            continue;
+    let (open, reports) = (Vec::new(), Vec::new());
+    let bar = Bar::new(output == Output::Text);
+    let mut several = Several { api, annotations, is_detached: options.detach, bar, open, reports };
+    for resources in stages.iter().flat_map(|stage| stage.chunks(AT_ONCE)) {
+        // Not interrupted: what was asked for has to be known.
+        several.ask(resources).await;
+        tokio::select! {
+            () = several.watch() => {}
+            _ = interrupts.recv() => {
+                several.bar.finish();
+                several.open.iter().try_for_each(|(_, name)| goes_on(name))?;
+                return Ok(INTERRUPTED);
+            }
         }
-        let Some(state) = until_interrupted(api, &name, resource, output, &mut interrupts).await? else {
-            return Ok(INTERRUPTED);
-        };
-        reports.push(report(resource, &name, &state));
     }
-    let is_clean = reports.iter().all(|report| report["succeeded"] != false);
-    tell(&reports, output)?;
-    Ok(if is_clean { 0 } else { UNCLEAN })
+    several.bar.finish();
+    tell(&several.reports, output)?;
+    Ok(if several.reports.iter().all(|report| report["succeeded"] != false) { 0 } else { UNCLEAN })
 }
 
 /// Tells of Ctrl-C, from now on.
@@ -141,12 +207,17 @@ pub(super) async fn until_interrupted(
     };
     bar.finish();
     if ended.is_none() {
-        say(&format!(
-            "The migration {name} goes on without this command. To see it: kubectl get storageversionmigration {name}. \
-             To end it: concord storage cancel {name}."
-        ))?;
+        goes_on(name)?;
     }
     Ok(ended.map(Ended))
+}
+
+/// Says that a migration goes on.
+fn goes_on(name: &str) -> anyhow::Result<()> {
+    say(&format!(
+        "The migration {name} goes on without this command. To see it: kubectl get storageversionmigration {name}. \
+         To end it: concord storage cancel {name}."
+    ))
 }
 
 /// A migration that has ended.
@@ -197,7 +268,7 @@ fn tell(reports: &[Value], output: Output) -> anyhow::Result<()> {
 }
 
 /// What is migrated by `--all`, in this order: definitions first, Secrets last.
-async fn everything(api: &Api) -> anyhow::Result<Vec<String>> {
+async fn everything(api: &Api) -> anyhow::Result<Vec<Vec<String>>> {
     let mut all: Vec<String> = status::resources(api).await?.iter().map(status::Resource::title).collect();
     // Events go by themselves, leases are written all the time.
     all.retain(|name| !["events", "leases.coordination.k8s.io"].contains(&name.as_str()));
@@ -206,17 +277,22 @@ async fn everything(api: &Api) -> anyhow::Result<Vec<String>> {
         "secrets" => 2,
         _ => 1,
     };
-    all.sort_by_key(|name| (place(name), name.clone()));
-    Ok(all)
+    all.sort();
+    let stage = |wanted: i32| all.iter().filter(|name| place(name) == wanted).cloned().collect();
+    Ok((0..3).map(stage).collect())
 }
 
 /// Counts what is stored.
 pub(crate) async fn census(api: &Api, resource: &str, output: Output) -> anyhow::Result<u8> {
     let name = ask(api, resource, &json!({DRY_RUN_ANNOTATION: "true"})).await?;
-    let mut bar = Bar::Nothing;
-    let ended = watch(api, &name, resource, &mut bar).await;
+    let (mut interrupts, mut bar) = (interrupts()?, Bar::Nothing);
+    let ended = tokio::select! {
+        ended = watch(api, &name, resource, &mut bar) => Some(ended),
+        _ = interrupts.recv() => None,
+    };
     // It was only made to be read.
-    api.delete(&format!("{MIGRATIONS}/{name}")).await?;
+    api.delete(&api.migrations(&name).await?).await?;
+    let Some(ended) = ended else { return Ok(INTERRUPTED) };
     let State { failed, progress, .. } = ended?;
     if let Some(why) = failed {
         anyhow::bail!("{resource} cannot be counted: {why}");
@@ -249,7 +325,7 @@ pub(crate) async fn order(named: &NamedMigration, order: &str, value: Option<&st
     };
     let api = Api::open(&named.connection)?;
     let patch = json!({"metadata": {"annotations": {annotation: value}}});
-    api.patch(&format!("{MIGRATIONS}/{}", named.name), &patch).await?;
+    api.patch(&api.migrations(&named.name).await?, &patch).await?;
     let done = match (order, value) {
         ("paused", Some(_)) => "is held up",
         ("paused", None) => "goes on",

@@ -10,7 +10,6 @@ use super::{Api, Output, show::table};
 use crate::say;
 
 const VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
-const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations";
 
 /// A resource and what each server says about it.
 pub(crate) struct Resource {
@@ -125,7 +124,7 @@ pub(crate) async fn resources(api: &Api) -> anyhow::Result<Vec<Resource>> {
 
 /// What the migrations of each resource tell.
 async fn migrations(api: &Api) -> anyhow::Result<BTreeMap<String, Migrated>> {
-    let list = api.get(MIGRATIONS).await?;
+    let list = api.get(&api.migrations("").await?).await?;
     let mut items: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
     items.sort_by_key(|item| item["metadata"]["creationTimestamp"].as_str().unwrap_or_default());
     let mut all: BTreeMap<String, Migrated> = BTreeMap::new();

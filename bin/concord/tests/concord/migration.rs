@@ -7,6 +7,7 @@ mod control;
 mod definitions;
 mod faults;
 mod odd;
+mod orders;
 mod secrets;
 mod trouble;
 mod versions;

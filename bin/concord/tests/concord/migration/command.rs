@@ -89,6 +89,9 @@ async fn what_is_stored_is_shown_counted_and_migrated() {
     leaves_it_running(data.path(), &client).await;
     let paused = migration("held", "example.com", "foos", &[("paused", "true")]);
     migrations(&client).create(&PostParams::default(), &paused).await.expect("created");
+    // To count is to wait for nobody.
+    let census = storage(data.path(), &["census", "foos.example.com"]).await;
+    assert_eq!(census.status.code(), Some(0), "{}", census.stderr);
     for (command, code) in [("resume", 0), ("cancel", 0), ("pause", 0)] {
         assert_eq!(storage(data.path(), &[command, "held"]).await.status.code(), Some(code), "{command}");
     }

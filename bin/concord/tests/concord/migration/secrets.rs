@@ -153,6 +153,23 @@ async fn a_key_that_took_the_name_of_another_is_another_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_can_read_is_named_and_holds_nothing_up() {
+    let (etcd, data) = (Cluster::single().await.expect("an etcd"), tempdir().expect("a directory"));
+    let file = EncryptionFile::new("[secrets]", KEY1);
+    let server = server(&etcd, data.path(), "s1", &file).await;
+    let client = client(data.path()).await;
+    create(&client, "lost").await;
+    file.replace("[secrets]", KEY2);
+    reloads(&server, "success", 1).await;
+    create(&client, "new").await;
+    ask(&client, "rotate", "", "secrets").await;
+    let has_failed = |migration: &kube::api::DynamicObject| condition(migration, "Failed", "True").is_some();
+    let failed = until(&client, "rotate", "a failure", has_failed).await;
+    let (_, message) = condition(&failed, "Failed", "True").expect("it failed");
+    assert!(message.contains("default/lost: "), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_migrated_while_servers_encrypt_with_different_keys() {
     let etcd = Cluster::single().await.expect("an etcd");
     let data = [(); 2].map(|()| tempdir().expect("a directory"));
