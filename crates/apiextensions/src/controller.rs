@@ -67,7 +67,7 @@ impl CustomResourceController {
             let scope = Scope::prefix(self.customs.storage.prefix.clone());
             match self.registry.replica().snapshot_and_subscribe(scope) {
                 Ok((snapshot, changes)) => {
-                    let jobs = self.learn_all(&snapshot);
+                    let jobs = self.aside(move |controller| controller.learn_all(&snapshot)).await;
                     jobs.into_iter().for_each(|job| self.begin(job, work));
                     let closed = self.follow_from(changes, work).await;
                     if matches!(closed, Closed::Shutdown | Closed::Failed) {
@@ -85,12 +85,28 @@ impl CustomResourceController {
         loop {
             tokio::select! {
                 batch = changes.next() => match batch {
-                    Ok(batch) => self.learn(&batch).into_iter().for_each(|job| self.begin(job, work)),
+                    Ok(batch) => {
+                        let jobs = self.aside(move |controller| controller.learn(&batch)).await;
+                        jobs.into_iter().for_each(|job| self.begin(job, work));
+                    }
                     Err(closed) => return closed,
                 },
                 Some(ended) = work.tasks.join_next_with_id() => self.ended(ended, work),
             }
         }
+    }
+
+    /// Learns something on a thread of its own: to compile schemas takes a while, and nobody else should wait for it.
+    async fn aside(
+        self: &Arc<Self>,
+        learn: impl FnOnce(&Self) -> BTreeSet<Job> + Send + 'static,
+    ) -> BTreeSet<Job> {
+        let controller = Arc::clone(self);
+        let learned = tokio::task::spawn_blocking(move || learn(&controller)).await;
+        learned.unwrap_or_else(|error| {
+            tracing::error!(%error, "CustomResourceDefinitions could not be learned.");
+            BTreeSet::new()
+        })
     }
 
     /// Learns all definitions there are, and forgets those that are gone. Answers what is to be done.

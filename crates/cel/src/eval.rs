@@ -8,7 +8,7 @@ mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use regex::Regex;
+use concord_re2::Pattern;
 
 use crate::ast::Name;
 use crate::authorizer::Authorizer;
@@ -23,8 +23,8 @@ pub(crate) use work::Work;
 /// What a function has besides its arguments.
 pub(crate) struct Context<'c> {
     pub(crate) work: &'c mut Work,
-    /// The compiled pattern, when it is constant.
-    pub(crate) regex: Option<&'c Regex>,
+    /// The pattern, when it is constant.
+    pub(crate) regex: Option<&'c Pattern>,
     pub(crate) authorizer: Option<&'c dyn Authorizer>,
 }
 

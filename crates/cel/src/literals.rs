@@ -104,7 +104,7 @@ fn check_argument(function: &str, argument: Option<&Expr>, issues: &mut Issues) 
         ("duration", _) => false,
         ("timestamp", Literal::String(text)) => Timestamp::parse(text).is_some(),
         ("timestamp", Literal::Int(seconds)) => Timestamp::from_seconds(*seconds).is_some(),
-        ("matches", Literal::String(text)) => concord_re2::compile(text).is_ok(),
+        ("matches", Literal::String(text)) => concord_re2::check(text).is_ok(),
         _ => return,
     };
     if !valid {

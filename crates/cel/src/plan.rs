@@ -8,7 +8,7 @@ mod folds;
 
 use std::sync::Arc;
 
-use regex::Regex;
+use concord_re2::Pattern;
 
 use crate::ast::Name;
 use crate::eval::CallCost;
@@ -82,7 +82,7 @@ pub(crate) struct CallNode {
     pub(crate) args: Vec<Node>,
     pub(crate) cost: CallCost,
     /// The pattern of a call, when it is constant.
-    pub(crate) regex: Option<Regex>,
+    pub(crate) regex: Option<Pattern>,
 }
 
 /// A value and what is selected from it.

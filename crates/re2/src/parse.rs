@@ -9,6 +9,8 @@ mod flags;
 mod frame;
 mod repeat;
 
+use std::collections::BTreeSet;
+
 use crate::{Code, Error};
 use flags::Flags;
 use frame::{Frame, Node};
@@ -16,23 +18,25 @@ use frame::{Frame, Node};
 /// The limit of the height of a parse tree. Go's is 1000; the compiler of `regex` is recursive, and this is what
 /// it can do on the stack of a worker thread.
 pub(crate) const MAX_HEIGHT: usize = 100;
-/// Go's limit of instructions in a compiled pattern.
-const MAX_SIZE: u64 = (128 << 20) / 40;
-/// How many Unicode classes a pattern may have. Each takes kilobytes when compiled.
-const MAX_UNICODE_CLASSES: usize = 2000;
+/// The most instructions that a pattern may be. Go's limit is 3,355,443, which take it 128 MiB; a match may have to look
+/// at all of them for each character.
+pub const MAX_SIZE: u64 = 100_000;
+/// How many different classes of Unicode, or folded ones, a pattern may have. Each takes tens of kilobytes when compiled,
+/// however often it is repeated.
+pub const MAX_UNICODE_CLASSES: usize = 200;
 
-/// Rewrites a pattern of Go's syntax for the `regex` crate.
-pub(crate) fn rewrite(pattern: &str) -> Result<String, Error> {
+/// Rewrites a pattern of Go's syntax for the `regex` crate, and says how much that would make of it.
+pub(crate) fn rewrite(pattern: &str) -> Result<(String, u64), Error> {
     let mut parser = Parser {
         whole: pattern,
         rest: pattern,
         out: String::with_capacity(pattern.len() * 2),
         flags: Flags::default(),
         frames: vec![Frame::new(Flags::default(), false)],
-        unicode_classes: 0,
+        unicode_classes: BTreeSet::new(),
     };
-    parser.run()?;
-    Ok(parser.out)
+    let weight = parser.run()?;
+    Ok((parser.out, weight))
 }
 
 struct Parser<'p> {
@@ -43,11 +47,13 @@ struct Parser<'p> {
     flags: Flags,
     /// The open groups; the first is the pattern itself.
     frames: Vec<Frame>,
-    unicode_classes: usize,
+    /// Those that are tables of Unicode, or folded by them.
+    unicode_classes: BTreeSet<String>,
 }
 
 impl<'p> Parser<'p> {
-    fn run(&mut self) -> Result<(), Error> {
+    /// The weight of the whole pattern.
+    fn run(&mut self) -> Result<u64, Error> {
         let mut last_repeat = None;
         while let Some(c) = self.rest.chars().next() {
             last_repeat = self.step(c, last_repeat)?;
@@ -56,7 +62,8 @@ impl<'p> Parser<'p> {
             return Err(Error::new(Code::MissingParen, self.whole));
         }
         let node = self.frame().close();
-        self.check_limits(node)
+        self.check_limits(node)?;
+        Ok(node.weight)
     }
 
     /// Parses one element. Returns the rest of the pattern at its start when it was a repetition.
@@ -97,7 +104,7 @@ impl<'p> Parser<'p> {
         self.advance(consumed);
         self.begin_atom();
         self.out.push_str(piece);
-        self.push(Node::leaf())
+        self.push(Node::weighing(weight(piece)))
     }
 
     fn begin_atom(&mut self) {
@@ -122,15 +129,12 @@ impl<'p> Parser<'p> {
     }
 
     fn literal(&mut self, c: char) -> Result<(), Error> {
-        self.begin_atom();
-        if self.flags.fold && (c.is_ascii_alphabetic() || !c.is_ascii()) {
-            self.out.push_str("(?i:");
-            write_char(&mut self.out, c);
-            self.out.push(')');
-        } else {
-            write_char(&mut self.out, c);
+        let mut piece = String::new();
+        write_char(&mut piece, c);
+        if self.flags.fold && has_case(c) {
+            return self.write_class(&piece);
         }
-        self.push(Node::leaf())
+        self.atom(0, &piece)
     }
 
     fn open(&mut self) -> Result<(), Error> {
@@ -192,12 +196,44 @@ impl<'p> Parser<'p> {
 
     /// Writes a class, folded when the flag `i` is on.
     fn write_class(&mut self, class: &str) -> Result<(), Error> {
-        if self.flags.fold {
-            let folded = format!("(?i:{class})");
-            return self.atom(0, &folded);
+        let folded;
+        let class = match self.flags.fold {
+            true => {
+                folded = format!("(?i:{class})");
+                &folded
+            }
+            false => class,
+        };
+        if weight(class) > WIDE && !self.unicode_classes.contains(class) {
+            self.unicode_classes.insert(class.to_owned());
+            if self.unicode_classes.len() > MAX_UNICODE_CLASSES {
+                return Err(Error::new(Code::Large, self.whole));
+            }
         }
         self.atom(0, class)
     }
+}
+
+/// What `regex` makes of characters that are not ASCII: as many states as it takes bytes to tell them apart.
+const WIDE: u64 = 8;
+const FOLDED: u64 = 10;
+const UNICODE: u64 = 400;
+
+/// About how many states `regex` makes of a piece.
+fn weight(piece: &str) -> u64 {
+    let is_wide = !piece.is_ascii() || piece.contains("[^") || piece.starts_with("(?s");
+    match piece.contains(r"\p") {
+        true => UNICODE,
+        false if piece.starts_with("(?i:[") && is_wide => UNICODE,
+        false if piece.starts_with("(?i:") => FOLDED,
+        false if is_wide => WIDE,
+        false => 1,
+    }
+}
+
+/// Whether there may be another character that is the same but for its case.
+fn has_case(c: char) -> bool {
+    c.to_lowercase().ne([c]) || c.to_uppercase().ne([c])
 }
 
 /// Writes a character so that it has no meaning of its own, inside a class or outside.

@@ -13,9 +13,9 @@ fn answer(pattern: &str, inputs: &[String]) -> (&'static str, String) {
     };
     let mut matches = String::new();
     for (i, input) in inputs.iter().enumerate() {
-        if let Some(found) = regex.find(input) {
+        if let Some((start, end)) = regex.find_at(input, 0) {
             let space = if matches.is_empty() { "" } else { " " };
-            write!(matches, "{space}{i}:{}-{}", found.start(), found.end()).expect("writing to a string");
+            write!(matches, "{space}{i}:{start}-{end}").expect("writing to a string");
         }
     }
     ("match", matches)

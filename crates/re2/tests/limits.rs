@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use concord_re2::{Code, MAX_PATTERN, compile};
+use concord_re2::{Code, MAX_PATTERN, check, compile};
 use proptest::prelude::*;
 
 fn code(pattern: &str) -> Option<Code> {
@@ -27,10 +27,27 @@ fn expressions_that_would_be_too_large_are_refused_quickly() {
     let started = Instant::now();
     assert_eq!(code(&"a".repeat(MAX_PATTERN + 1)), Some(Code::Large));
     assert_eq!(code(&format!("({}){{1000}}", "x".repeat(4000))), Some(Code::Large));
-    assert_eq!(code(&r"\pL".repeat(20_000)), Some(Code::Large));
-    assert_eq!(code(r"(\pL{100}){10}"), Some(Code::Large));
-    assert_eq!(code(&"(?i)[A-\\x{1e943}]".repeat(4000)), Some(Code::Large));
-    assert!(started.elapsed() < Duration::from_secs(30), "took {:?}", started.elapsed());
+    let different: String = (0..300).map(|n| format!(r"[\pL{}]", char::from_u32(0x3400 + n).expect("a character"))).collect();
+    assert_eq!(code(&different), Some(Code::Large));
+    assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
+}
+
+/// What takes `regex` up to hundreds of megabytes and seconds.
+const LARGE: [&str; 4] = [r"^\pL{200}$", r"(\pL{100}){10}", r"(?i)[A-\x{1e943}]{500}", r"^[^a]{1000}$"];
+
+#[test]
+fn large_expressions_are_checked_and_compiled_quickly() {
+    let started = Instant::now();
+    for _ in 0..250 {
+        assert!(LARGE.iter().all(|pattern| check(pattern).is_ok()));
+    }
+    assert!(started.elapsed() < Duration::from_secs(1), "took {:?}", started.elapsed());
+    for pattern in LARGE {
+        assert!(compile(pattern).expect("a pattern").footprint() < 128 << 10, "{pattern}");
+    }
+    assert_eq!(code(&r"\pL".repeat(20_000)), None);
+    assert_eq!(code(&"(?i)[A-\\x{1e943}]".repeat(3500)), None);
+    assert!(started.elapsed() < Duration::from_secs(10), "took {:?}", started.elapsed());
 }
 
 #[test]

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use compile::CompileError;
 pub use node::{Additional, Node};
-pub(crate) use pattern::{Pattern, compile as compile_pattern};
+pub(crate) use pattern::Pattern;
 
 use crate::{formats::Format, props::Props, rules::Rule};
 

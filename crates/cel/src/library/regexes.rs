@@ -1,8 +1,6 @@
 //! Patterns.
 
-use std::borrow::Cow;
-
-use regex::Regex;
+use concord_re2::Regex;
 
 use super::{Run, no_overload};
 use crate::error::EvalError;
@@ -20,12 +18,17 @@ pub(super) fn find(name: &str) -> Option<Run> {
     })
 }
 
-/// The compiled pattern: the one of the program when it is constant.
-fn compiled<'c>(context: &Context<'c>, pattern: &str) -> Result<Cow<'c, Regex>, EvalError> {
-    if let Some(regex) = context.regex {
-        return Ok(Cow::Borrowed(regex));
-    }
-    concord_re2::compile(pattern).map(Cow::Owned).map_err(|error| EvalError::new(error.to_string()))
+/// Uses the compiled pattern: the one of the program when it is constant.
+fn with<T>(
+    context: &Context<'_>,
+    pattern: &str,
+    use_it: impl FnOnce(&Regex) -> T,
+) -> Result<T, EvalError> {
+    let used = match context.regex {
+        Some(constant) => constant.with(use_it),
+        None => concord_re2::with(pattern, use_it),
+    };
+    used.map_err(|error| EvalError::new(error.to_string()))
 }
 
 fn illegal(error: &EvalError) -> EvalError {
@@ -35,7 +38,7 @@ fn illegal(error: &EvalError) -> EvalError {
 fn matches<'a>(args: &[Val<'a>], context: &mut Context<'_>) -> Answer<'a> {
     match args {
         [Val::String(text), Val::String(pattern)] => {
-            Ok(Val::Bool(compiled(context, pattern)?.is_match(text)))
+            with(context, pattern, |regex| regex.is_match(text)).map(Val::Bool)
         }
         _ => Err(no_overload()),
     }
@@ -44,8 +47,8 @@ fn matches<'a>(args: &[Val<'a>], context: &mut Context<'_>) -> Answer<'a> {
 fn find_first<'a>(args: &[Val<'a>], context: &mut Context<'_>) -> Answer<'a> {
     match args {
         [Val::String(text), Val::String(pattern)] => {
-            let regex = compiled(context, pattern).map_err(|error| illegal(&error))?;
-            Ok(Val::text(regex.find(text).map_or("", |found| found.as_str())))
+            let found = with(context, pattern, |regex| regex.find(text).unwrap_or_default());
+            found.map(Val::text).map_err(|error| illegal(&error))
         }
         _ => Err(no_overload()),
     }
@@ -57,9 +60,11 @@ fn find_all<'a>(args: &[Val<'a>], context: &mut Context<'_>) -> Answer<'a> {
         [Val::String(text), Val::String(pattern), Val::Int(count)] => (text, pattern, *count),
         _ => return Err(no_overload()),
     };
-    let regex = compiled(context, pattern).map_err(|error| illegal(&error))?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    context.work.steps(text.len())?;
-    let found = regex.find_iter(text).take(count).map(|found| Val::text(found.as_str()));
-    Ok(Val::list(found.collect()))
+    let steps = context.work.steps(text.len());
+    let found = with(context, pattern, |regex| {
+        steps?;
+        Ok(Val::list(regex.find_iter(text).take(count).map(Val::text).collect()))
+    });
+    found.map_err(|error| illegal(&error))?
 }

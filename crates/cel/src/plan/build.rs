@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use concord_re2::Pattern;
+
 use super::{Attribute, Base, CallNode, Node, Plan, Qualifier, QualifierKind, text};
 use crate::ast::{Call, Element, Entry, Expr, Field, Kind, Literal, Name, Select, Struct};
 use crate::check::{Checked, Function, Reference};
@@ -227,13 +229,14 @@ fn in_set(args: Vec<Node>, set: Vec<Val<'static>>) -> Node {
 }
 
 /// The functions whose second argument is a pattern.
-fn constant_regex(name: &str, args: &[Node]) -> Planned<Option<regex::Regex>> {
+fn constant_regex(name: &str, args: &[Node]) -> Planned<Option<Pattern>> {
     if !matches!(name, "matches" | "find" | "findAll") {
         return Ok(None);
     }
     match args.get(1).and_then(Node::as_const).and_then(Val::as_str) {
         Some(pattern) => {
-            Ok(Some(concord_re2::compile(pattern).map_err(|error| PlanError(error.to_string()))?))
+            concord_re2::check(pattern).map_err(|error| PlanError(error.to_string()))?;
+            Ok(Some(Pattern::new(pattern)))
         }
         None => Ok(None),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{MAX_UNICODE_CLASSES, Parser, write_char};
+use super::{Parser, write_char};
 use crate::{Code, Error, unicode};
 
 /// The classes written `[:name:]`.
@@ -160,10 +160,6 @@ impl Parser<'_> {
             None => (false, name),
         };
         let class = unicode::class(name).ok_or_else(|| bad(&text[..end]))?;
-        self.unicode_classes += 1;
-        if self.unicode_classes > MAX_UNICODE_CLASSES {
-            return Err(Error::new(Code::Large, self.whole));
-        }
         let negated = caret != text.starts_with(r"\P");
         out.push_str(&if negated { format!("[^{class}]") } else { format!("[{class}]") });
         self.advance(end);

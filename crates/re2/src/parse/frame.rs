@@ -9,13 +9,20 @@ pub(super) struct Node {
     pub(super) height: usize,
     /// The number of instructions that Go would compile it to.
     pub(super) size: u64,
+    /// About how many states `regex` would make of it.
+    pub(super) weight: u64,
     /// The most copies that nested repetitions make of anything inside.
     pub(super) repeats: u64,
 }
 
 impl Node {
     pub(super) fn leaf() -> Self {
-        Self { height: 1, size: 1, repeats: 1 }
+        Self::weighing(1)
+    }
+
+    /// A leaf of which `regex` would make so many states.
+    pub(super) fn weighing(weight: u64) -> Self {
+        Self { height: 1, size: 1, weight, repeats: 1 }
     }
 
     /// One level more, with some instructions more.
@@ -27,6 +34,7 @@ impl Node {
         Self {
             height: self.height.max(other.height),
             size: self.size.saturating_add(other.size),
+            weight: self.weight.saturating_add(other.weight),
             repeats: self.repeats.max(other.repeats),
         }
     }

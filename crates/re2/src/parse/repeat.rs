@@ -113,6 +113,7 @@ fn repeated(sub: Node, counts: Counts) -> Node {
     Node {
         height: sub.height + 1,
         size: sub.size.saturating_mul(copies).saturating_add(extra).max(1),
+        weight: sub.weight.saturating_mul(copies).saturating_add(extra).max(1),
         repeats,
     }
 }

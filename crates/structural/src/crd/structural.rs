@@ -5,10 +5,7 @@
 use concord_meta::field::{Error, Path};
 use serde_json::{Value, json};
 
-use crate::{
-    props::{OrBool, Props},
-    schema::compile_pattern,
-};
+use crate::props::{OrBool, Props};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -169,7 +166,7 @@ fn values(schema: Props<'_>, skip: Skip, path: &Path, errors: &mut Vec<Error>) {
     }
     let pattern = schema.text("pattern");
     if !pattern.is_empty()
-        && let Err(error) = compile_pattern(pattern)
+        && let Err(error) = concord_re2::check(pattern)
     {
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(Error::invalid(&path.child("pattern"), pattern, detail));

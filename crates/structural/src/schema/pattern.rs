@@ -1,22 +1,15 @@
-//! Regular expressions, compiled when they are first needed: most never are, and each takes kilobytes.
+//! Regular expressions, compiled when they are needed: most never are, and each takes kilobytes.
 
-use std::sync::OnceLock;
-
-use regex::Regex;
-
-/// A pattern and, once it was used, its compiled form.
-pub(crate) struct Pattern {
-    text: Box<str>,
-    compiled: OnceLock<Result<Regex, String>>,
-}
+/// A pattern. Its compiled form is shared, and forgotten if it is not used.
+pub(crate) struct Pattern(concord_re2::Pattern);
 
 impl Pattern {
     pub(super) fn new(text: &str) -> Self {
-        Self { text: text.into(), compiled: OnceLock::new() }
+        Self(concord_re2::Pattern::new(text))
     }
 
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        self.0.text()
     }
 
     /// Whether the pattern matches anywhere in a text.
@@ -24,21 +17,11 @@ impl Pattern {
     /// # Errors
     ///
     /// What is wrong with the pattern.
-    pub(crate) fn is_match(&self, text: &str) -> Result<bool, &str> {
-        let compiled = self.compiled.get_or_init(|| compile(&self.text));
-        compiled.as_ref().map(|regex| regex.is_match(text)).map_err(String::as_str)
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool, String> {
+        self.0.with(|regex| regex.is_match(text)).map_err(|error| error.to_string())
     }
 
     pub(super) fn footprint(&self) -> usize {
-        size_of::<Self>() + self.text.len()
+        size_of::<Self>() + self.text().len()
     }
-}
-
-/// Compiles a regular expression as Go's.
-///
-/// # Errors
-///
-/// Go's text about what is wrong with it.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    concord_re2::compile(pattern).map_err(|error| error.to_string())
 }
