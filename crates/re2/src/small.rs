@@ -133,7 +133,8 @@ impl Small {
 impl Look {
     fn holds(self, text: &str, at: usize) -> bool {
         let (before, after) = (text[..at].bytes().next_back(), text[at..].bytes().next());
-        let is_word = |byte: Option<u8>| byte.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        let is_word =
+            |byte: Option<u8>| byte.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
         match self {
             Self::Start => before.is_none(),
             Self::End => after.is_none(),

@@ -27,7 +27,8 @@ fn expressions_that_would_be_too_large_are_refused_quickly() {
     let started = Instant::now();
     assert_eq!(code(&"a".repeat(MAX_PATTERN + 1)), Some(Code::Large));
     assert_eq!(code(&format!("({}){{1000}}", "x".repeat(4000))), Some(Code::Large));
-    let different: String = (0..300).map(|n| format!(r"[\pL{}]", char::from_u32(0x3400 + n).expect("a character"))).collect();
+    let different: String =
+        (0..300).map(|n| format!(r"[\pL{}]", char::from_u32(0x3400 + n).expect("a character"))).collect();
     assert_eq!(code(&different), Some(Code::Large));
     assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
 }

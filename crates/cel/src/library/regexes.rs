@@ -19,11 +19,7 @@ pub(super) fn find(name: &str) -> Option<Run> {
 }
 
 /// Uses the compiled pattern: the one of the program when it is constant.
-fn with<T>(
-    context: &Context<'_>,
-    pattern: &str,
-    use_it: impl FnOnce(&Regex) -> T,
-) -> Result<T, EvalError> {
+fn with<T>(context: &Context<'_>, pattern: &str, use_it: impl FnOnce(&Regex) -> T) -> Result<T, EvalError> {
     let used = match context.regex {
         Some(constant) => constant.with(use_it),
         None => concord_re2::with(pattern, use_it),

@@ -1,5 +1,10 @@
 //! Sets of characters.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
 use regex::Regex;
 
 /// A set of characters.
@@ -15,13 +20,37 @@ pub(super) struct Class {
 enum Others {
     /// In order, none twice.
     Ranges(Box<[(char, char)]>),
-    /// Whatever this matches: Unicode's tables and foldings are those of `regex`.
-    Matched(Box<Regex>),
+    /// Whatever this matches: Unicode's tables and foldings are those of `regex`. And what it takes that nobody else who
+    /// has it was charged with, in bytes.
+    Matched(Arc<Regex>, usize),
     Nothing,
 }
 
 /// What a class that `regex` knows takes, about, in bytes.
 const MATCHED: usize = 80 << 10;
+
+/// How many classes are looked for among those of other patterns.
+const MAX_KNOWN: usize = 512;
+
+/// Those that `regex` knows, by their text, as long as a pattern has them: many patterns have the same few.
+static KNOWN: Mutex<BTreeMap<Box<str>, Weak<Regex>>> = Mutex::new(BTreeMap::new());
+
+/// The class of this text, and how many bytes it takes beyond what others have already.
+fn matched(text: &str) -> Option<(Arc<Regex>, usize)> {
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(regex) = known().get(text).and_then(Weak::upgrade) {
+        return Some((regex, 0));
+    }
+    let regex = Arc::new(Regex::new(&format!(r"\A{text}\z")).ok()?);
+    let mut known = known();
+    if known.len() >= MAX_KNOWN {
+        known.retain(|_, regex| regex.strong_count() > 0);
+    }
+    if known.len() < MAX_KNOWN {
+        known.insert(text.into(), Arc::downgrade(&regex));
+    }
+    Some((regex, MATCHED))
+}
 
 impl Class {
     /// From what the parser wrote: `[...]`, maybe in `(?i:...)`, or a character in that.
@@ -30,13 +59,13 @@ impl Class {
             let has = |c: char| ranges.iter().any(|&(low, high)| (low..=high).contains(&c));
             return Self { ascii: bits(has), others: Others::Ranges(ranges.into()) };
         }
-        match Regex::new(&format!(r"\A{text}\z")) {
-            Ok(regex) => {
+        match matched(text) {
+            Some((regex, bytes)) => {
                 let ascii = bits(|c| matches(&regex, c));
-                Self { ascii, others: Others::Matched(Box::new(regex)) }
+                Self { ascii, others: Others::Matched(regex, bytes) }
             }
             // It was written by our own parser, so that cannot be.
-            Err(_) => Self { ascii: 0, others: Others::Nothing },
+            None => Self { ascii: 0, others: Others::Nothing },
         }
     }
 
@@ -49,7 +78,7 @@ impl Class {
                 let next = ranges.partition_point(|&(low, _)| low <= c);
                 next.checked_sub(1).is_some_and(|last| c <= ranges[last].1)
             }
-            Others::Matched(regex) => matches(regex, c),
+            Others::Matched(regex, _) => matches(regex, c),
             Others::Nothing => false,
         }
     }
@@ -58,7 +87,7 @@ impl Class {
         size_of::<Self>()
             + match &self.others {
                 Others::Ranges(ranges) => size_of_val(&**ranges),
-                Others::Matched(_) => MATCHED,
+                Others::Matched(_, bytes) => *bytes,
                 Others::Nothing => 0,
             }
     }
@@ -183,5 +212,13 @@ mod tests {
             assert!(inside.chars().all(|c| class.has(c)), "{text}");
             assert!(!outside.chars().any(|c| class.has(c)), "{text}");
         }
+    }
+
+    #[test]
+    fn patterns_share_their_classes() {
+        let (one, other) = (Class::new(r"[\p{gc=Lt}]"), Class::new(r"[\p{gc=Lt}]"));
+        assert!(one.footprint() >= MATCHED && other.footprint() < MATCHED);
+        drop(one);
+        assert!(other.has('\u{1C5}') && !other.has('a'));
     }
 }
