@@ -31,7 +31,11 @@ pub(crate) fn is_settled(definition: &Object) -> bool {
 /// Tells a definition which names it got and what is to be said of it. False if it says all that already.
 pub(crate) fn tell(definition: &mut Object, given: &Names, conflict: Option<Conflict>, now: Time) -> bool {
     let (_, accepted) = names(definition);
-    let mut conditions = of_names(conflict, holds(definition, "Established"));
+    let accepted_all = of_names(conflict);
+    let established =
+        (!holds(definition, "Established")).then(|| established(definition, accepted_all.holds));
+    let mut conditions = vec![accepted_all];
+    conditions.extend(established);
     conditions.extend(approval(definition));
     let violations = crd::non_structural(definition);
     let status = definition.entry("status").or_insert_with(|| json!({}));
@@ -50,24 +54,23 @@ pub(crate) fn tell(definition: &mut Object, given: &Names, conflict: Option<Conf
     changed
 }
 
-/// The conditions that follow from whether all names were accepted. What is established stays so.
-fn of_names(conflict: Option<Conflict>, established: bool) -> Vec<Condition> {
-    let accepted = conflict.is_none();
+/// Whether all names were accepted.
+fn of_names(conflict: Option<Conflict>) -> Condition {
+    let holds = conflict.is_none();
     let (reason, message) = conflict.unwrap_or(("NoConflicts", "no conflicts found".to_owned()));
-    let mut conditions = vec![Condition { name: "NamesAccepted", holds: accepted, reason, message }];
-    if !established {
-        let (reason, message) = match accepted {
-            true => ("InitialNamesAccepted", "the initial names have been accepted"),
-            false => ("NotAccepted", "not all names are accepted"),
-        };
-        conditions.push(Condition {
-            name: "Established",
-            holds: accepted,
-            reason,
-            message: message.to_owned(),
-        });
-    }
-    conditions
+    Condition { name: "NamesAccepted", holds, reason, message }
+}
+
+/// Whether a definition is established now. What is stays so.
+fn established(definition: &Object, accepted: bool) -> Condition {
+    let (holds, reason, message) = match accepted {
+        false => (false, "NotAccepted", "not all names are accepted"),
+        true if crd::has_invalid_ca_bundle(definition) => {
+            (false, "InvalidCABundle", "The conversion webhook CABundle is invalid")
+        }
+        true => (true, "InitialNamesAccepted", "the initial names have been accepted"),
+    };
+    Condition { name: "Established", holds, reason, message: message.to_owned() }
 }
 
 fn approval(definition: &Object) -> Option<Condition> {
@@ -122,5 +125,23 @@ mod tests {
         definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["type"] = json!("object");
         assert!(tell(&mut definition, &wanted, None, Time { unix: 9 }));
         assert_eq!(told(&definition).len(), 3, "the schema is structural now");
+    }
+
+    #[test]
+    fn a_definition_whose_webhook_nobody_can_trust_is_not_established_until_it_is_mended() {
+        let mut definition = definition(&json!({"type": "object"}));
+        let config = json!({"url": "https://example.com", "caBundle": "Y2Fj"});
+        definition["spec"]["conversion"] =
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": config}});
+        let (wanted, _) = names(&definition);
+        assert!(tell(&mut definition, &wanted, None, Time { unix: 0 }));
+        let refused = "Established|False|InvalidCABundle|The conversion webhook CABundle is invalid";
+        assert_eq!(told(&definition)[1], refused);
+        assert!(!is_settled(&definition));
+        assert!(!tell(&mut definition, &wanted, None, Time { unix: 9 }), "nothing new");
+
+        definition["spec"]["conversion"] = json!({"strategy": "None"});
+        assert!(tell(&mut definition, &wanted, None, Time { unix: 9 }));
+        assert!(told(&definition)[1].starts_with("Established|True|InitialNamesAccepted|"));
     }
 }

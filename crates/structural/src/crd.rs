@@ -107,6 +107,15 @@ pub fn non_structural(definition: &Object) -> Option<String> {
     (!errors.is_empty()).then(|| concord_meta::field::aggregate(&errors))
 }
 
+/// Whether the conversion webhook of a definition has a `caBundle` that is none: such a definition is stored, and not
+/// established.
+#[must_use]
+pub fn has_invalid_ca_bundle(definition: &Object) -> bool {
+    let empty = Object::new();
+    let spec = Props(part(definition, "spec", &empty));
+    options::has_invalid_ca_bundle(spec.schema("conversion"))
+}
+
 fn metadata_update(definition: &Object, old: &Object) -> Vec<Error> {
     let empty = Object::new();
     let (new, old) = (part(definition, "metadata", &empty), part(old, "metadata", &empty));

@@ -92,7 +92,7 @@ fn is_structural(schema: Props<'_>) -> bool {
     Schema::of(schema).is_ok() && structural::validate(schema, &concord_meta::field::Path::nil()).is_empty()
 }
 
-fn has_invalid_ca_bundle(conversion: Option<Props<'_>>) -> bool {
+pub(super) fn has_invalid_ca_bundle(conversion: Option<Props<'_>>) -> bool {
     let config = conversion.and_then(|conversion| conversion.schema("webhook")?.schema("clientConfig"));
     let bundle = config.map_or("", |config| config.text("caBundle"));
     !bundle.is_empty() && !conversion::is_ca_bundle(bundle)
