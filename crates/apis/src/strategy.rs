@@ -270,7 +270,7 @@ impl Strategy for BuiltinStrategy {
         let form = judged(object);
         errors.extend(self.validator.into_iter().flat_map(|validator| validator.create(&form)));
         if let Some(validate) = self.hooks.validate_create {
-            errors.extend(validate(object));
+            errors.extend(validate(&self.features, object));
         }
         errors
     }
@@ -278,7 +278,7 @@ impl Strategy for BuiltinStrategy {
     fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
         match (self.validator, self.hooks.validate_update) {
             (Some(validator), _) => validator.update(part.subresource(), &judged(new), &judged(old)),
-            (None, Some(validate)) => validate(part, new, old),
+            (None, Some(validate)) => validate(&self.features, part, new, old),
             (None, None) => Vec::new(),
         }
     }
@@ -298,7 +298,7 @@ impl Strategy for BuiltinStrategy {
     fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
         match (self.validator, self.hooks.warnings) {
             (Some(validator), _) => validator.warnings(new, old),
-            (None, Some(warnings)) => warnings(new, old),
+            (None, Some(warnings)) => warnings(&self.features, new, old),
             (None, None) => Vec::new(),
         }
     }

@@ -14,22 +14,38 @@ use crate::json::Json;
 use crate::place::Place;
 use crate::walk::Walk;
 
-/// The oldest version that a stored definition must still work with: new expressions use nothing newer.
-const COMPATIBILITY_VERSION: Version = Version::new(1, 35);
-
 /// What is said of a definition with rules where no types can be made of the schema.
 const NO_TYPE: &str = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
                        convert structural schema to CEL declarations";
 
 /// Checks the rules of definitions, as `concord_structural::crd` asks for it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RuleCompiler;
+#[derive(Clone, Copy, Debug)]
+pub struct RuleCompiler {
+    /// The oldest version that a stored definition must still work with: new expressions use nothing newer.
+    compatibility: Version,
+}
+
+impl RuleCompiler {
+    /// New rules may use what Kubernetes 1.`minor` has.
+    #[must_use]
+    pub fn compatible_with(minor: u16) -> Self {
+        Self { compatibility: Version::new(1, minor) }
+    }
+
+    fn versions(&self, place: &RulePlace<'_>, rule: &Rule) -> Versions {
+        let version = |is_stored| if is_stored { Version::ALL } else { self.compatibility };
+        Versions {
+            rule: version(place.is_stored_rule(&rule.rule)),
+            message: version(place.is_stored_message(&rule.message_expression)),
+        }
+    }
+}
 
 impl CelCompiler for RuleCompiler {
     fn compile(&self, place: &RulePlace<'_>) -> Result<Vec<CompiledRule>, String> {
         let decl = decl::of(place.node, place.is_resource_root).ok_or(NO_TYPE)?;
         let max_cardinality = decl.max_cardinality();
-        let compiled = Compiled::new(place.node, Arc::new(decl), |rule| versions(place, rule));
+        let compiled = Compiled::new(place.node, Arc::new(decl), |rule| self.versions(place, rule));
         Ok(compiled.rules.iter().map(|rule| outcome(rule, max_cardinality)).collect())
     }
 
@@ -54,14 +70,6 @@ impl CelCompiler for RuleCompiler {
         }
         let (created, left_of_create) = run(None);
         (created.errors, left.min(left_of_create))
-    }
-}
-
-fn versions(place: &RulePlace<'_>, rule: &Rule) -> Versions {
-    let version = |is_stored| if is_stored { Version::ALL } else { COMPATIBILITY_VERSION };
-    Versions {
-        rule: version(place.is_stored_rule(&rule.rule)),
-        message: version(place.is_stored_message(&rule.message_expression)),
     }
 }
 

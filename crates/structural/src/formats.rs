@@ -96,6 +96,14 @@ impl Format {
         }
     }
 
+    /// The minor version of Kubernetes that has it first; none is older than the first one.
+    pub(crate) fn since(self) -> u16 {
+        match self {
+            Self::ShortName | Self::LongName => 34,
+            _ => 0,
+        }
+    }
+
     /// Whether a text has the format.
     pub(crate) fn holds(self, text: &str) -> bool {
         match self {

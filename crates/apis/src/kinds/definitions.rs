@@ -1,5 +1,6 @@
 //! CustomResourceDefinitions.
 
+use concord_builtins::FeatureGates;
 use concord_meta::field;
 use concord_registry::{Context, Object, Part, metadata, metadata_mut};
 use concord_rules::RuleCompiler;
@@ -33,21 +34,27 @@ fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
     }
 }
 
-fn validate_create(object: &Object) -> Vec<field::Error> {
-    crd::validate_create(object, &RuleCompiler)
+/// New rules use nothing that an older server on the same store does not have.
+fn rules(features: &FeatureGates) -> RuleCompiler {
+    RuleCompiler::compatible_with(features.min_compatibility().minor())
 }
 
-fn validate_update(part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
+fn validate_create(features: &FeatureGates, object: &Object) -> Vec<field::Error> {
+    crd::validate_create(object, &rules(features))
+}
+
+fn validate_update(features: &FeatureGates, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
     match part {
-        Part::Main => crd::validate_update(new, old, &RuleCompiler),
+        Part::Main => crd::validate_update(new, old, &rules(features)),
         Part::Sub(_) => crd::validate_status_update(new, old),
     }
 }
 
-fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+fn warnings(features: &FeatureGates, new: &Object, old: Option<&Object>) -> Vec<String> {
+    let minor = features.min_compatibility().minor();
     match old {
-        None => crd::warnings_on_create(new),
-        Some(old) => crd::warnings_on_update(new, old),
+        None => crd::warnings_on_create(new, minor),
+        Some(old) => crd::warnings_on_update(new, old, minor),
     }
 }
 
@@ -74,5 +81,51 @@ fn begin_deletion(object: &mut Object) {
             "type": "Terminating", "status": "True", "lastTransitionTime": since, "reason": "InstanceDeletionPending",
             "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use concord_builtins::Release;
+
+    fn definition() -> Object {
+        let name = json!({"type": "string", "format": "k8s-short-name"});
+        let list = json!({"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9},
+                          "x-kubernetes-validations": [{"rule": "self.distinct().size() == self.size()"}]});
+        let names = json!({"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"});
+        let object = json!({
+            "metadata": {"name": "foos.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "conversion": {"strategy": "None"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"name": name, "list": list},
+                }}}]},
+            "status": {"storedVersions": ["v1"]},
+        });
+        object.as_object().expect("an object").clone()
+    }
+
+    #[test]
+    fn new_definitions_use_what_the_oldest_server_on_the_store_has() {
+        let definition = definition();
+        for (release, is_known) in [("1.33", false), ("1.34", false), ("1.35", true), ("1.36", true)] {
+            let release: Release = release.parse().expect("a release");
+            let features = FeatureGates::of(release);
+            let errors = validate_create(&features, &definition);
+            assert_eq!(errors.is_empty(), is_known, "{release}: {errors:?}");
+            let told = warnings(&features, &definition, None);
+            assert_eq!(told.is_empty(), is_known, "{release}: {told:?}");
+            let mut stored = definition.clone();
+            metadata_mut(&mut stored).insert("resourceVersion".to_owned(), "1".into());
+            assert_eq!(validate_update(&features, Part::Main, &stored, &stored), [], "{release}");
+        }
+        let features = FeatureGates::of(Release::OLDEST);
+        let told = warnings(&features, &definition, None);
+        assert_eq!(told, ["unrecognized format \"k8s-short-name\""]);
+        assert!(
+            validate_create(&features, &definition)[0]
+                .to_string()
+                .contains("undeclared reference to 'distinct'")
+        );
     }
 }

@@ -23,9 +23,9 @@ use concord_registry::{Context, Object, Part};
 
 pub(crate) use self::pods::set_pod_condition;
 
-type ValidateCreate = fn(&Object) -> Vec<field::Error>;
-type ValidateUpdate = fn(Part<'_>, &Object, &Object) -> Vec<field::Error>;
-type Warnings = fn(&Object, Option<&Object>) -> Vec<String>;
+type ValidateCreate = fn(&FeatureGates, &Object) -> Vec<field::Error>;
+type ValidateUpdate = fn(&FeatureGates, Part<'_>, &Object, &Object) -> Vec<field::Error>;
+type Warnings = fn(&FeatureGates, &Object, Option<&Object>) -> Vec<String>;
 
 /// What one kind does.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use concord_builtins::FeatureGates;
 use concord_meta::{
     field,
     names::{dns1035_label, dns1123_subdomain, qualified_name},
@@ -15,7 +16,7 @@ pub(super) const HOOKS: Hooks =
     Hooks { validate_create: Some(validate_create), validate_update: Some(validate_update), ..Hooks::NONE };
 
 /// A new one has no status.
-fn validate_create(object: &Object) -> Vec<field::Error> {
+fn validate_create(_: &FeatureGates, object: &Object) -> Vec<field::Error> {
     let is = metadata(object);
     let path = field::Path::new("metadata");
     let named = [("generateName", is.text("generateName")), ("name", is.name())];
@@ -38,7 +39,7 @@ fn name_problems(name: &str) -> Vec<String> {
 }
 
 /// There is nothing in it but its status.
-fn validate_update(part: Part<'_>, new: &Object, _: &Object) -> Vec<field::Error> {
+fn validate_update(_: &FeatureGates, part: Part<'_>, new: &Object, _: &Object) -> Vec<field::Error> {
     match part {
         Part::Main => Vec::new(),
         Part::Sub(_) => status_errors(&Status::of(new)),

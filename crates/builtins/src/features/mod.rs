@@ -18,6 +18,7 @@ const COMPONENT: &str = "kube";
 pub struct FeatureGates {
     /// Every gate of the table, by name.
     on: BTreeMap<&'static str, bool>,
+    min_compatibility: Release,
 }
 
 /// Why a `--feature-gates` makes no sense, in upstream's words.
@@ -55,13 +56,13 @@ impl FeatureGates {
     /// What a release has by default.
     pub fn of(release: Release) -> Self {
         let on = gates().map(|gate| (gate.name, gate.default_in(release)));
-        Self { on: on.collect() }
+        Self { on: on.collect(), min_compatibility: release.before().max(Release::OLDEST) }
     }
 
     /// What a release has if `Name=true` and `Name=false` are said on top of its defaults. Each of `values` may have
     /// several, separated by commas.
     ///
-    /// `min_compatibility` is the oldest release that the server shares a store with; it is only told.
+    /// `min_compatibility` is the oldest release that the server shares a store with.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl FeatureGates {
         if !refused.is_empty() {
             return Err(FeatureGateError::Refused(refused));
         }
-        let mut gates = Self::of(release);
+        let mut gates = Self { min_compatibility, ..Self::of(release) };
         for (name, stage) in [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)] {
             let Some(value) = asked.get(name) else { continue };
             let of_stage = |gate: &&Gate| gate.in_release(release).is_some_and(|state| state.stage == stage);
@@ -108,6 +109,11 @@ impl FeatureGates {
     pub fn enabled(&self, name: &str) -> bool {
         debug_assert!(self.on.contains_key(name), "{name} is not in the table");
         self.on.get(name).copied().unwrap_or(false)
+    }
+
+    /// The oldest release that the server shares a store with: what is new in the store must make sense to it.
+    pub fn min_compatibility(&self) -> Release {
+        self.min_compatibility
     }
 
     /// All gates of the table, with what they are set to.

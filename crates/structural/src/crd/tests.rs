@@ -106,8 +106,8 @@ fn formats_that_nothing_checks_are_warned_about_once() {
         }}),
     );
     let warnings = ["unrecognized format \"odd\"", "unrecognized format \"date\""];
-    assert_eq!(warnings_on_create(&strange), warnings);
-    assert_eq!(warnings_on_update(&strange, &strange), Vec::<String>::new());
+    assert_eq!(warnings_on_create(&strange, 35), warnings);
+    assert_eq!(warnings_on_update(&strange, &strange, 35), Vec::<String>::new());
 }
 
 /// Says the same of every rule.

@@ -2,12 +2,16 @@ use serde_json::{Value, json};
 
 use super::*;
 
+fn features() -> FeatureGates {
+    FeatureGates::of(concord_builtins::Release::LATEST)
+}
+
 fn object(value: &Value) -> Object {
     value.as_object().expect("an object").clone()
 }
 
 fn name_errors(name: &str) -> Vec<String> {
-    let errors = validate_create(&object(&json!({"metadata": {"name": name}})));
+    let errors = validate_create(&features(), &object(&json!({"metadata": {"name": name}})));
     errors.iter().map(ToString::to_string).collect()
 }
 
@@ -35,7 +39,7 @@ fn names_are_a_group_and_a_resource() {
 
 fn errors(status: &Value) -> Vec<String> {
     let new = object(&json!({"status": status}));
-    let errors = validate_update(Part::Sub("status"), &new, &new);
+    let errors = validate_update(&features(), Part::Sub("status"), &new, &new);
     errors.iter().map(ToString::to_string).collect()
 }
 
