@@ -124,18 +124,24 @@ mod tests {
             json!({"name": "Map", "type": "string", "jsonPath": ".spec.map"}),
             json!({"name": "Missing", "type": "string", "jsonPath": ".spec.missing", "description": "d"}),
             json!({"name": "Since", "type": "date", "jsonPath": ".spec.since"}),
+            json!({"name": "Null", "type": "string", "jsonPath": ".spec.null"}),
+            json!({"name": "NoDate", "type": "date", "jsonPath": ".spec.null"}),
         ]);
         assert_eq!(
             columns.columns()[1].description,
             "Custom resource definition column (in JSONPath format): .spec.size"
         );
         assert_eq!((columns.columns()[3].priority, &*columns.columns()[5].description), (1, "d"));
-        let spec = json!({"size": 3.7, "on": true, "map": {"a": 1}, "since": "2026-01-01T00:00:00Z"});
+        let spec =
+            json!({"size": 3.7, "on": true, "map": {"a": 1}, "since": "2026-01-01T00:00:00Z", "null": null});
         let row = columns.row(
             &object(&json!({"metadata": {"name": "a"}, "spec": spec})),
             "2026-01-01T00:01:30Z".parse().expect("a time"),
         );
-        assert_eq!(Value::from(row.cells), json!(["a", 3, 3.7, true, "{\"a\":1}", null, "90s"]));
+        assert_eq!(
+            Value::from(row.cells),
+            json!(["a", 3, 3.7, true, "{\"a\":1}", null, "90s", "<no value>", null])
+        );
     }
 
     #[test]

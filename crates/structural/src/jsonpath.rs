@@ -113,11 +113,12 @@ impl JsonPath {
     }
 }
 
-/// A value as a column of type string shows it: texts as they are, lists and objects as JSON.
+/// A value as a column of type string shows it: texts as they are, lists and objects as JSON, and null as Go's templates
+/// show what is not there.
 #[must_use]
 pub fn print(value: &Value) -> String {
     match value {
-        Value::Null => "<nil>".to_owned(),
+        Value::Null => "<no value>".to_owned(),
         Value::Array(_) | Value::Object(_) => concord_meta::go::json(value),
         scalar => go_print(scalar),
     }
