@@ -11,7 +11,7 @@ use concord_meta::{CauseType, GroupKind, REDACTED, Status, StatusCause, field};
 use concord_schema::Place;
 use serde_json::Value;
 
-use super::{decode::other_kind, managed::field_manager, update::Edit};
+use super::{decode::other_kind, managed::field_manager, size, update::Edit};
 use crate::{Context, Object, Resource, form::Source, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
@@ -85,24 +85,24 @@ impl Change<'_> {
     /// The changed object, as far as it can be known without waiting.
     fn make(&self, edit: &Edit<'_>, live: Option<&Value>) -> Result<Object, Status> {
         let new = match self {
-            Self::Replace(new) => owned(edit, live, new.clone()),
+            Self::Replace(new) => owned(edit, live, new.clone())?,
             Self::Set(set) => set(live)?,
             Self::Apply { config, force } => apply(edit, live, config, *force)?,
             Self::Json(patch, strictness) => {
                 let patched = patch.apply(existing(edit, live)?);
                 let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, as_body(edit, patched, strictness)?)
+                owned(edit, live, as_body(edit, patched, strictness)?)?
             }
             Self::Merge(patch, strictness) => {
                 let patched = merge_patch(existing(edit, live)?, patch);
                 let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, as_body(edit, patched, strictness)?)
+                owned(edit, live, as_body(edit, patched, strictness)?)?
             }
             Self::Strategic(patch, strictness) => {
                 let patched = strategic(edit, existing(edit, live)?, patch)?;
                 // What is quoted is the patch, as Go prints a map.
                 let shown = Some(quoted(edit.resource, || format_plain(patch)));
-                owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)
+                owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)?
             }
         };
         match live.map_or_else(|| new.clone(), |live| ignore_timestamps(live, new.clone())) {
@@ -153,9 +153,10 @@ fn existing(edit: &Edit<'_>, live: Option<&Value>) -> Result<Value, Status> {
 }
 
 /// The new object with the record of owners that follows from what changed.
-fn owned(edit: &Edit<'_>, live: Option<&Value>, new: Value) -> Value {
+fn owned(edit: &Edit<'_>, live: Option<&Value>, new: Value) -> Result<Value, Status> {
+    new.as_object().map_or(Ok(()), |new| size::check(edit.context, new))?;
     let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
-    manager.update(live, new, &edit.context.manager, edit.context.now)
+    Ok(manager.update(live, new, &edit.context.manager, edit.context.now))
 }
 
 fn strategic(edit: &Edit<'_>, live: Value, patch: &Value) -> Result<Value, Status> {

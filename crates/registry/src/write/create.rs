@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     attempt::{Attempts, Decision},
     managed::field_manager,
-    system,
+    size, system,
 };
 use crate::{
     Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
@@ -36,6 +36,7 @@ impl Registry {
         system::begin_create(&mut object, context.dry_run)?;
         system::place(&mut object, resource, namespace)?;
         system::dedup_owners(&mut object, context, false);
+        size::check(context, &object)?;
         let conversions = Conversions::default();
         // A new object has no owners in other versions, so that nothing has to be converted.
         let manager = field_manager(resource, storage, Part::Main, &conversions);

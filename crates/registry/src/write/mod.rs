@@ -13,6 +13,7 @@ mod invoke;
 mod managed;
 mod patch;
 mod scale;
+mod size;
 mod system;
 mod update;
 
