@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{client::Protocol, objects::Resource};
+use crate::{client::Protocol, crds::Crds, objects::Resource};
 
 /// Measures any Kubernetes API server: throughput, latency, CPU and memory.
 ///
@@ -44,6 +44,8 @@ when its CPU column is as large as the server's, the client is part of what you 
 pub(crate) enum Command {
     /// Measure one server.
     Run(Box<Run>),
+    /// Measure how a server takes many CustomResourceDefinitions.
+    Crds(Crds),
     /// Print the ratios between two files that `run --json` wrote.
     Compare {
         /// What to compare with.
@@ -297,7 +299,7 @@ impl Run {
 }
 
 /// `500ms`, `10s`, `1.5m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => 0.001,
@@ -314,7 +316,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `123`, `etcd=123`.
-fn pid(text: &str) -> Result<Pid, String> {
+pub(crate) fn pid(text: &str) -> Result<Pid, String> {
     let (name, number) = match text.split_once('=') {
         Some((name, number)) => (Some(name.to_owned()), number),
         None => (None, text),

@@ -9,6 +9,7 @@
 mod args;
 mod client;
 mod compare;
+mod crds;
 mod definition;
 mod drive;
 mod kubeconfig;
@@ -60,6 +61,7 @@ fn command(command: Command) -> Result<Ending> {
             args.check()?;
             runtime(args.threads())?.block_on(run::run(*args))
         }
+        Command::Crds(args) => runtime(1)?.block_on(crds::run(args)),
         Command::Compare { first, second } => {
             print(&compare::compare(&Report::load(&first)?, &Report::load(&second)?));
             Ok(Ending::Good)

@@ -1,0 +1,282 @@
+//! Many definitions at once: how long until all of them are served, and what they cost.
+
+use std::{
+    fmt::Write as _,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use clap::Args;
+use hdrhistogram::Histogram;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::{
+    args::{Pid, duration, pid},
+    client::{Call, Connection, JSON, Protocol, Refusal, Server},
+    kubeconfig,
+    process::{self, Sample, Watched},
+    run::Ending,
+    scan,
+    stats::{Latency, histogram, micros, per},
+};
+
+const GROUP: &str = "crds.concord-bench.example.com";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// Between two looks at whether a definition is served.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How to measure definitions.
+#[derive(Args, Clone)]
+pub(crate) struct Crds {
+    /// Which server, and who we are [default: $KUBECONFIG, else ~/.kube/config].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig to use [default: its current one].
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Definitions to create.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    definitions: usize,
+    /// Fields that each of them has.
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    fields: usize,
+    /// Bytes of description that each field has.
+    #[arg(long, default_value_t = 0, value_name = "BYTES")]
+    description: usize,
+    /// Clients that create them.
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    concurrency: usize,
+    /// A process of the server, whose memory is reported; may be given several times.
+    #[arg(long, value_parser = pid, value_name = "[NAME=]PID")]
+    pid: Vec<Pid>,
+    /// How long after the last one is served memory is looked at again.
+    #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
+    later: Duration,
+    /// How long one request may take, and how long a definition may take to be served.
+    #[arg(long, default_value = "30s", value_parser = duration, value_name = "TIME")]
+    request_timeout: Duration,
+}
+
+/// What was found out.
+#[derive(Default)]
+struct Found {
+    served: Duration,
+    usable: Latency,
+    index: Duration,
+    document: Duration,
+    /// Resident memory before, when all were served, and later.
+    resident: [u64; 3],
+}
+
+/// Measures, prints and removes what it made.
+pub(crate) async fn run(args: Crds) -> Result<Ending> {
+    ensure!((1..=100_000).contains(&args.definitions), "--definitions must be 1 to 100000");
+    ensure!((1..=1024).contains(&args.concurrency), "--concurrency must be 1 to 1024");
+    let size = args.fields.saturating_mul(args.description.saturating_add(32));
+    ensure!(size < 1_000_000, "such definitions are too large to be stored");
+    let path = args.kubeconfig.clone().map_or_else(kubeconfig::default_path, Ok)?;
+    let access = kubeconfig::load(&path, args.context.as_deref())?;
+    let server = Server::new(&access, Protocol::Http2, false, args.request_timeout)
+        .with_context(|| format!("kubeconfig {}", path.display()))?;
+    let watched = args.pid.iter().map(|pid| process::identify(pid.pid, pid.name.as_deref()));
+    let watched: Vec<Watched> = watched.collect::<Result<_>>()?;
+    let args = Arc::new(args);
+    let measured = measure(&server, &args, &watched).await;
+    let removed =
+        each(&server, &args, remove).await.context("definitions are left behind, delete them yourself");
+    crate::print(&table(&args, &measured?));
+    removed.map(|_| Ending::Good)
+}
+
+async fn measure(server: &Server, args: &Arc<Crds>, watched: &[Watched]) -> Result<Found> {
+    let resident = || -> Result<u64> {
+        let now = Sample::take(watched)?;
+        Ok(now.until(&now).server_rss_bytes())
+    };
+    let before = resident()?;
+    let begun = Instant::now();
+    let usable = each(server, args, define).await?;
+    let served = begun.elapsed();
+    let at_once = resident()?;
+    tokio::time::sleep(args.later).await;
+    let later = resident()?;
+    let mut connection = server.connect().await?;
+    let mut timed = async |path: &str| -> Result<Duration> {
+        let begun = Instant::now();
+        scan::drain(connection.expect(Call::get(path)).await?.into_body()).await?;
+        Ok(begun.elapsed())
+    };
+    Ok(Found {
+        served,
+        usable: Latency::of(&usable),
+        index: timed("/openapi/v3").await?,
+        document: timed("/openapi/v2").await?,
+        resident: [before, at_once, later],
+    })
+}
+
+/// Does something with every definition, from as many clients as are asked for, and answers how long each took.
+async fn each<F>(
+    server: &Server,
+    args: &Arc<Crds>,
+    work: impl Fn(Connection, Arc<Crds>, usize) -> F + Copy + Send + Sync + 'static,
+) -> Result<Histogram<u64>>
+where
+    F: Future<Output = Result<(Connection, Duration)>> + Send + 'static,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut clients = JoinSet::new();
+    for _ in 0..args.concurrency {
+        let (mut connection, args, next) = (server.connect().await?, args.clone(), next.clone());
+        clients.spawn(async move {
+            let mut times = histogram();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= args.definitions {
+                    return Ok::<_, anyhow::Error>(times);
+                }
+                let (back, time) = work(connection, args.clone(), number).await?;
+                connection = back;
+                times.saturating_record(micros(time));
+            }
+        });
+    }
+    let mut all = histogram();
+    while let Some(times) = clients.join_next().await {
+        all.add(times??)?;
+    }
+    Ok(all)
+}
+
+/// Creates a definition. The time is how long after that its objects could be listed.
+async fn define(
+    mut connection: Connection,
+    args: Arc<Crds>,
+    number: usize,
+) -> Result<(Connection, Duration)> {
+    let body = Bytes::from(definition(&args, number).to_string());
+    let call = Call::with_body(Method::POST, DEFINITIONS, JSON, body);
+    scan::drain(connection.expect(call).await?.into_body()).await?;
+    let acknowledged = Instant::now();
+    let objects = format!("/apis/{GROUP}/v1/things{number}");
+    loop {
+        match connection.expect(Call::get(&objects)).await {
+            Ok(answer) => {
+                scan::drain(answer.into_body()).await?;
+                return Ok((connection, acknowledged.elapsed()));
+            }
+            Err(failure) if is_waiting(&failure) && acknowledged.elapsed() < args.request_timeout => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+fn is_waiting(failure: &anyhow::Error) -> bool {
+    let waiting = [StatusCode::NOT_FOUND, StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    failure.downcast_ref::<Refusal>().is_some_and(|refusal| waiting.contains(&refusal.status))
+}
+
+async fn remove(mut connection: Connection, _: Arc<Crds>, number: usize) -> Result<(Connection, Duration)> {
+    let begun = Instant::now();
+    let path = format!("{DEFINITIONS}/things{number}.{GROUP}");
+    match connection.expect(Call { method: Method::DELETE, ..Call::get(&path) }).await {
+        Ok(answer) => drop(scan::drain(answer.into_body()).await?),
+        Err(failure) => match failure.downcast_ref::<Refusal>() {
+            Some(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
+            _ => return Err(failure),
+        },
+    }
+    Ok((connection, begun.elapsed()))
+}
+
+fn definition(args: &Crds, number: usize) -> Value {
+    let field = |field: usize| {
+        let mut schema = match field % 3 {
+            0 => json!({"type": "string", "maxLength": 63}),
+            1 => json!({"type": "integer", "minimum": 0, "default": field}),
+            _ => json!({"type": "array", "maxItems": 16, "items": {"type": "string", "maxLength": 63}}),
+        };
+        if args.description > 0 {
+            schema["description"] = "d".repeat(args.description).into();
+        }
+        (format!("field{field}"), schema)
+    };
+    let spec = json!({"type": "object", "properties": (0..args.fields).map(field).collect::<Value>()});
+    let names = json!({"plural": format!("things{number}"), "kind": format!("Thing{number}")});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("things{number}.{GROUP}")},
+        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [{
+            "name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+        }]},
+    })
+}
+
+fn table(args: &Crds, found: &Found) -> String {
+    let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+    let [before, at_once, later] = found.resident;
+    let each = |bytes: u64| per(bytes.saturating_sub(before) as f64 / 1024.0, args.definitions as f64);
+    let mut text = format!("{} definitions of {} fields\n", args.definitions, args.fields);
+    let mut line = |name: &str, value: f64, unit: &str| {
+        // Writing to a String cannot fail.
+        let _written = writeln!(text, "{name:<28} {value:>10.1} {unit}");
+    };
+    line("all served after", millis(found.served), "ms");
+    line("usable after ack, p50", found.usable.p50, "ms");
+    line("usable after ack, p99", found.usable.p99, "ms");
+    line("index of OpenAPI v3", millis(found.index), "ms");
+    line("document of OpenAPI v2", millis(found.document), "ms");
+    if before > 0 {
+        line("memory each, at once", each(at_once), "KiB");
+        line("memory each, later", each(later), "KiB");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn args(text: &str) -> Crds {
+        match Cli::try_parse_from(text.split(' ')).expect("arguments").command {
+            Command::Crds(args) => args,
+            _ => panic!("another command"),
+        }
+    }
+
+    #[test]
+    fn definitions_are_as_large_as_is_asked_for() {
+        let args = args("concord-bench crds --fields 3 --description 5");
+        assert_eq!((args.definitions, args.concurrency), (1000, 8));
+        let made = definition(&args, 7);
+        assert_eq!(made["metadata"]["name"], "things7.crds.concord-bench.example.com");
+        let spec = &made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let fields = spec["properties"].as_object().expect("fields");
+        assert_eq!(fields.len(), 3);
+        assert!(fields.values().all(|field| field["description"] == "ddddd"));
+    }
+
+    #[test]
+    fn the_table_says_what_each_definition_takes() {
+        let args = args("concord-bench crds --definitions 2");
+        let found = Found { resident: [1024, 5120, 3072], ..Found::default() };
+        let text = table(&args, &found);
+        assert!(text.contains("memory each, at once                2.0 KiB"), "{text}");
+        assert!(text.contains("memory each, later                  1.0 KiB"), "{text}");
+        assert!(!table(&args, &Found::default()).contains("memory"), "nobody was watched");
+    }
+}
