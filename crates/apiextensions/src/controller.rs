@@ -116,12 +116,12 @@ impl CustomResourceController {
         for entry in snapshot.scan(&Scope::prefix(self.customs.storage.prefix.clone()).range()) {
             let Some(name) = self.customs.storage.object_name(&entry.key) else { continue };
             gone.remove(name.name);
-            let learned = self.customs.learn(name.name, Some(entry));
+            let learned = self.customs.learn(name.name, Some(entry), snapshot.revision());
             all.extend(jobs(name.name, &learned));
             changed.extend(learned.groups);
         }
         for name in &gone {
-            let learned = self.customs.learn(name, None);
+            let learned = self.customs.learn(name, None, snapshot.revision());
             all.extend(jobs(name, &learned));
             changed.extend(learned.groups);
         }
@@ -135,7 +135,7 @@ impl CustomResourceController {
         let (mut changed, mut all) = (BTreeSet::new(), BTreeSet::new());
         for event in batch.iter() {
             let Some(name) = self.customs.storage.object_name(event.key()) else { continue };
-            let learned = self.customs.learn(name.name, event.current());
+            let learned = self.customs.learn(name.name, event.current(), event.revision);
             all.extend(jobs(name.name, &learned));
             changed.extend(learned.groups);
         }

@@ -7,7 +7,7 @@ use concord_codec::ListOrder;
 use concord_endpoints::{Columns, Endpoint};
 use concord_meta::{GroupResource, GroupVersionKind};
 use concord_registry::{
-    Backing, Converter, Form, Renaming, Resource, ResourceNames, Scaling, Storage, Subresource,
+    Backing, Converter, Form, Lifetime, Renaming, Resource, ResourceNames, Scaling, Storage, Subresource,
     SubresourceKind, Verb,
 };
 use concord_store::Revision;
@@ -55,7 +55,7 @@ pub(crate) fn endpoint(
     resource.storage_version_hash = storage_version_hash(definition);
     resource.subresources = subresources(&resource, version);
     let columns = Columns::Shared(Arc::new(CustomColumns::new(&version.columns)));
-    Endpoint { resource: Arc::new(resource), columns }
+    Endpoint { columns, ..Endpoint::from(Arc::new(resource)) }
 }
 
 /// As upstream's: empty if the stored version is not served.
@@ -125,5 +125,6 @@ fn storage(place: &Place, definition: &Definition, version: &Arc<Version>, since
         converter,
         forms,
         formed_since: since,
+        lifetime: Some(Lifetime::default()),
     }
 }

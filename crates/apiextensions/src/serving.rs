@@ -129,8 +129,9 @@ impl CustomResources {
         self.known.read().get(name).cloned()
     }
 
-    /// Takes note of what a definition is now, and tells what follows.
-    pub(crate) fn learn(&self, name: &str, entry: Option<&Entry>) -> Learned {
+    /// Takes note of what a definition is now, and tells what follows. `revision` is that of the change, or of the state
+    /// in which it is so.
+    pub(crate) fn learn(&self, name: &str, entry: Option<&Entry>, revision: Revision) -> Learned {
         let object = entry.and_then(|entry| Some((entry.mod_revision, self.object(entry)?)));
         let noted = object.as_ref().map(|(revision, object)| (*revision, object));
         let mut learned = Learned::default();
@@ -141,12 +142,19 @@ impl CustomResources {
         learned.is_terminating = noted.is_some_and(|(_, object)| metadata(object).is_terminating());
         let before = self.known(name);
         let now = noted.and_then(|(revision, object)| self.read(revision, object, before.as_deref()));
-        learned.groups = self.remember(name, before.as_deref(), now);
+        let end = entry.map_or(revision, |entry| entry.mod_revision);
+        learned.groups = self.remember(name, before.as_deref(), now, end);
         learned
     }
 
-    /// The groups in which something else is served now.
-    fn remember(&self, name: &str, before: Option<&Known>, now: Option<Known>) -> BTreeSet<String> {
+    /// The groups in which something else is served now. What was served before ends with the change at `end`.
+    fn remember(
+        &self,
+        name: &str,
+        before: Option<&Known>,
+        now: Option<Known>,
+        end: Revision,
+    ) -> BTreeSet<String> {
         let same = match (before, &now) {
             (Some(before), Some(now)) => now.serves_as(before),
             (None, None) => true,
@@ -154,6 +162,7 @@ impl CustomResources {
         };
         let known = before.into_iter().chain(&now).filter(|_| !same);
         let groups = known.map(|known| known.definition.group.clone()).collect();
+        before.into_iter().for_each(|before| before.end(now.as_ref(), end));
         match now {
             Some(now) => drop(self.known.write().insert(name.to_owned(), Arc::new(now))),
             None => drop(self.known.write().remove(name)),
@@ -176,7 +185,7 @@ impl CustomResources {
         let definition = Definition::read(object, before.map(|before| &before.definition))?;
         let same = before.filter(|before| before.definition.writes_as(&definition));
         let since = same.map_or(revision, |before| before.since);
-        let endpoints = match same.filter(|before| before.definition.names == definition.names) {
+        let mut endpoints = match same.filter(|before| before.definition.names == definition.names) {
             // Watchers share what is in them.
             Some(before) => before.endpoints.clone(),
             None => {
@@ -184,6 +193,7 @@ impl CustomResources {
                 served.map(|version| endpoint(&self.place, &definition, version, since)).collect()
             }
         };
+        endpoints.iter_mut().for_each(|endpoint| endpoint.is_terminating = definition.is_terminating);
         Some(Known { definition, revision, since, endpoints })
     }
 
@@ -228,8 +238,20 @@ impl Known {
         self.definition.is_established
     }
 
+    /// Ends the watches of what is not served any more, or in another way.
+    fn end(&self, now: Option<&Self>, end: Revision) {
+        let is_kept = |resource: &Arc<Resource>| {
+            let mut kept = now.into_iter().flat_map(|now| &now.endpoints);
+            kept.any(|endpoint| Arc::ptr_eq(&endpoint.resource, resource))
+        };
+        let gone = self.endpoints.iter().filter(|endpoint| !is_kept(&endpoint.resource));
+        let storages = gone.filter_map(|endpoint| endpoint.resource.storage());
+        storages.filter_map(|storage| storage.lifetime.as_ref()).for_each(|lifetime| lifetime.end(end));
+    }
+
     fn serves_as(&self, other: &Self) -> bool {
         self.is_served() == other.is_served()
+            && self.definition.is_terminating == other.definition.is_terminating
             && self.definition.names == other.definition.names
             && self.definition.writes_as(&other.definition)
     }

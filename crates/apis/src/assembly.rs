@@ -111,7 +111,7 @@ impl Assembly<'_> {
             later.set(resource.clone()).ok();
         }
         let printer = concord_printers::printer(facts.group, facts.version, facts.kind);
-        Some(Endpoint { resource, columns: Columns::Fixed(printer) })
+        Some(Endpoint { columns: Columns::Fixed(printer), ..Endpoint::from(resource) })
     }
 
     fn resource(&self, facts: &ResourceFacts) -> Option<Resource> {
@@ -214,6 +214,7 @@ impl Assembly<'_> {
                 .map(|(version, schema)| (version, schema.into()))
                 .collect(),
             formed_since: 0,
+            lifetime: None,
         })
     }
 

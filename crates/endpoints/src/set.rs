@@ -57,6 +57,9 @@ pub struct Endpoint {
     pub resource: Arc<Resource>,
     /// What its tables show.
     pub columns: Columns,
+    /// Whether it is about to go: discovery does not tell how to write what is being deleted. Whoever does so anyway is
+    /// answered by the registry.
+    pub is_terminating: bool,
 }
 
 /// What prints the tables of a resource.
@@ -89,7 +92,7 @@ impl Deref for Columns {
 impl From<Arc<Resource>> for Endpoint {
     /// With the columns that every kind has.
     fn from(resource: Arc<Resource>) -> Self {
-        Self { resource, columns: Columns::default() }
+        Self { resource, columns: Columns::default(), is_terminating: false }
     }
 }
 

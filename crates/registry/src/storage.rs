@@ -4,7 +4,7 @@ use bytes::Bytes;
 use concord_meta::{GroupKind, GroupResource, GroupVersion};
 use concord_store::Revision;
 
-use crate::{Converter, Form, Strategy};
+use crate::{Converter, Form, Lifetime, Strategy};
 
 /// How a kind is stored. All served versions of a built-in kind share one; a custom kind has one for each, which
 /// differ in the version they work in.
@@ -29,6 +29,9 @@ pub struct Storage {
     pub forms: BTreeMap<String, Form>,
     /// Since when all that is written has the form of its version: what is not older is passed on as it is stored.
     pub formed_since: Revision,
+    /// How long this lasts, if something else may take its place: that of a custom resource does when its definition
+    /// changes.
+    pub lifetime: Option<Lifetime>,
 }
 
 /// Which object: its place in the keyspace of its kind.
@@ -41,6 +44,11 @@ pub struct ObjectName<'a> {
 }
 
 impl Storage {
+    /// Whether something else has taken its place.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lifetime.as_ref().is_some_and(Lifetime::is_over)
+    }
+
     /// The key of an object.
     pub fn key(&self, object: ObjectName<'_>) -> Bytes {
         let ObjectName { namespace, name } = object;

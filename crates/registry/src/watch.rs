@@ -43,7 +43,7 @@ pub enum WatchEvent {
 pub enum WatchEnd {
     /// The client is told with an ERROR event.
     Error(Box<Status>),
-    /// The stream just ends: the client is too slow, or the server stops.
+    /// The stream just ends: the client is too slow, the resource is defined in another way now, or the server stops.
     Closed,
 }
 
@@ -61,6 +61,8 @@ pub struct Watch {
     /// What comes next, where somebody has to be asked what objects are in this version. It is a task of its own: other
     /// watches wait until it is done, also if nobody reads this one.
     translation: Option<Translation>,
+    /// Whether there is more, which is not of what is watched any more.
+    is_past_end: bool,
 }
 
 type Translation = AbortOnDropHandle<Result<Vec<WatchEvent>, Status>>;
@@ -101,6 +103,9 @@ impl Registry {
         storage: &Arc<Storage>,
         request: WatchRequest<'_>,
     ) -> Result<Result<Watch, WatchEnd>, Status> {
+        if storage.is_over() {
+            return Ok(Err(WatchEnd::Closed));
+        }
         let options = request.options;
         let selection =
             Selection::new(storage, request.namespace, &options.label_selector, &options.field_selector)?;
@@ -139,6 +144,7 @@ impl Registry {
             after: 0,
             pending: VecDeque::new(),
             translation: None,
+            is_past_end: false,
         })
     }
 
@@ -167,6 +173,7 @@ impl Registry {
             initial_end: None,
             pending: VecDeque::new(),
             translation: None,
+            is_past_end: false,
         })
     }
 }
@@ -190,8 +197,23 @@ impl Watch {
                 self.translated().await?;
                 continue;
             }
-            let batch = self.subscription.next().await.map_err(end)?;
-            self.take(&batch);
+            if self.is_past_end {
+                return Err(WatchEnd::Closed);
+            }
+            let Some(lifetime) = &self.storage.lifetime else {
+                let batch = self.subscription.next().await.map_err(end)?;
+                self.take(&batch);
+                continue;
+            };
+            tokio::select! {
+                biased;
+                batch = self.subscription.next() => {
+                    let batch = batch.map_err(end)?;
+                    self.take(&batch);
+                }
+                // All that happened before has been told.
+                () = lifetime.over() => return Err(WatchEnd::Closed),
+            }
         }
     }
 
@@ -208,8 +230,14 @@ impl Watch {
             if self.translates() {
                 return Ok(None);
             }
-            let Some(batch) = self.subscription.try_next().map_err(end)? else { return Ok(None) };
-            self.take(&batch);
+            if self.is_past_end {
+                return Err(WatchEnd::Closed);
+            }
+            match self.subscription.try_next().map_err(end)? {
+                Some(batch) => self.take(&batch),
+                None if self.storage.is_over() => return Err(WatchEnd::Closed),
+                None => return Ok(None),
+            }
         }
     }
 
@@ -245,8 +273,13 @@ impl Watch {
             Some(AbortOnDropHandle::new(tokio::spawn(translate_changes(storage, selection, changes))));
     }
 
-    fn changes(&self, batch: &Batch) -> Vec<Change> {
-        batch.iter().filter(|event| event.revision > self.after).map(Change::from).collect()
+    fn changes(&mut self, batch: &Batch) -> Vec<Change> {
+        let lifetime = self.storage.lifetime.as_ref();
+        let is_over = |event: &&Event| lifetime.is_some_and(|lifetime| lifetime.was_over_at(event.revision));
+        let told = batch.iter().filter(|event| event.revision > self.after && !is_over(event));
+        let told = told.map(Change::from).collect();
+        self.is_past_end |= batch.iter().any(|event| is_over(&event));
+        told
     }
 
     /// Whether something is being translated; what there was in the beginning comes first, many objects at once.

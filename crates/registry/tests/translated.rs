@@ -59,6 +59,7 @@ fn other_version(fixture: &Fixture, answers: &Arc<Semaphore>) -> Arc<Storage> {
         converter: Arc::new(Asking(Remote::new(Arc::new(Slow(answers.clone()))))),
         forms: stored.forms.clone(),
         formed_since: 0,
+        lifetime: None,
     })
 }
 

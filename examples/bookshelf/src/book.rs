@@ -136,6 +136,7 @@ pub(crate) fn set() -> anyhow::Result<ApiSet> {
         converter: Arc::new(Renaming),
         forms: BTreeMap::from([(version().to_string(), Form::Custom(schema))]),
         formed_since: 0,
+        lifetime: None,
     };
     let names = ResourceNames {
         plural: "books".to_owned(),
@@ -153,7 +154,7 @@ pub(crate) fn set() -> anyhow::Result<ApiSet> {
         verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         behaviour: SubresourceKind::Part,
     }];
-    let books = Endpoint { resource: Arc::new(books), columns: Columns::Fixed(&BookColumns) };
+    let books = Endpoint { columns: Columns::Fixed(&BookColumns), ..Endpoint::from(Arc::new(books)) };
     let group = ApiGroup::new(version().group, 1000, Origin::Custom, [ApiVersion::new(version(), [books])]);
     Ok(ApiSet::new([Arc::new(group)]))
 }

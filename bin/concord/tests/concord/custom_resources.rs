@@ -7,6 +7,7 @@ mod limits;
 mod servers;
 mod unreadable;
 mod versions;
+mod watches;
 
 use std::{path::Path, time::Duration};
 
@@ -53,9 +54,11 @@ async fn all(data: &Path) {
         churn::nothing_is_lost_while_definitions_change(client),
         limits::what_is_too_much_is_refused_in_time(client),
         conversion::objects_are_converted_by_a_webhook(client, once),
+        limits::large_patterns_keep_nobody_waiting(client),
         versions::a_definition_changes(client),
         versions::a_status_has_its_default_from_the_start(client),
         versions::clients_of_old_versions_are_warned(client),
+        watches::watches_end_with_their_definition(client),
         bad_definitions_are_refused(client),
         names_are_given_once(client),
         a_definition_that_waits_keeps_no_other_waiting(client),

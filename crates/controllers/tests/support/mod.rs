@@ -149,6 +149,7 @@ fn resource(
         converter: Arc::new(Renaming),
         forms: BTreeMap::from([(version.to_string(), Arc::new(schema()).into())]),
         formed_since: 0,
+        lifetime: None,
     };
     let names =
         ResourceNames { plural: plural.to_owned(), kind: kind.to_owned(), ..ResourceNames::default() };

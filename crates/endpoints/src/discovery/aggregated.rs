@@ -10,12 +10,12 @@ use concord_registry::{Resource, Subresource};
 use serde::Serialize;
 
 use super::{
-    legacy::verbs,
+    legacy::{main_verbs, verbs},
     shown::{Shown, ShownGroup, ShownVersion},
 };
 use crate::{
     extensions::Extension,
-    set::{ApiGroup, ApiVersion, Origin},
+    set::{ApiGroup, ApiVersion, Endpoint, Origin},
 };
 
 /// The version of the aggregated form. Both look the same.
@@ -212,7 +212,7 @@ fn extension_version(extension: &Extension) -> Result<Vec<u8>, Status> {
 }
 
 fn discovery(version: &ApiVersion, origin: Origin) -> VersionDiscovery<'_> {
-    let resources = version.resources().iter().map(|endpoint| main(&endpoint.resource, origin));
+    let resources = version.resources().iter().map(|endpoint| main(endpoint, origin));
     VersionDiscovery {
         version: &version.version().version,
         resources: resources.collect(),
@@ -220,14 +220,15 @@ fn discovery(version: &ApiVersion, origin: Origin) -> VersionDiscovery<'_> {
     }
 }
 
-fn main(resource: &Resource, origin: Origin) -> ResourceDiscovery<'_> {
+fn main(endpoint: &Endpoint, origin: Origin) -> ResourceDiscovery<'_> {
+    let resource = &*endpoint.resource;
     let below = resource.subresources.iter().map(|below| subresource(resource, below, origin));
     ResourceDiscovery {
         resource: &resource.names.plural,
         response_kind: ResponseKind { group: "", version: "", kind: &resource.names.kind },
         scope: if resource.namespaced { "Namespaced" } else { "Cluster" },
         singular_resource: &resource.names.singular,
-        verbs: verbs(&resource.verbs, origin),
+        verbs: main_verbs(endpoint, origin),
         short_names: &resource.names.short_names,
         categories: &resource.names.categories,
         subresources: below.collect(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::shown::{Shown, ShownGroup, ShownVersion};
 use crate::{
     apis::Settings,
-    set::{ApiSet, ApiVersion, Origin},
+    set::{ApiSet, ApiVersion, Endpoint, Origin},
 };
 
 #[derive(Serialize)]
@@ -118,6 +118,16 @@ pub(super) fn verbs(verbs: &[Verb], origin: Origin) -> Vec<&'static str> {
     order.into_iter().filter(|verb| verbs.contains(verb)).map(Verb::as_str).collect()
 }
 
+/// The names of the verbs of a resource itself. Nothing is to be written that is about to go.
+pub(super) fn main_verbs(endpoint: &Endpoint, origin: Origin) -> Vec<&'static str> {
+    let mut told = verbs(&endpoint.resource.verbs, origin);
+    if endpoint.is_terminating {
+        let writes = [Verb::Create, Verb::Update, Verb::Patch].map(Verb::as_str);
+        told.retain(|verb| !writes.contains(verb));
+    }
+    told
+}
+
 /// `/api`
 pub(super) fn core(set: &ApiSet, settings: &Settings) -> Result<Bytes, Status> {
     let group = set.group("");
@@ -165,7 +175,7 @@ pub(super) fn version(version: &ApiVersion, origin: Origin) -> Result<Bytes, Sta
     let resources = version.resources().iter().flat_map(|endpoint| {
         let resource = &*endpoint.resource;
         let below = resource.subresources.iter().map(move |below| subresource(resource, below, origin));
-        std::iter::once(main(resource, origin)).chain(below)
+        std::iter::once(main(endpoint, origin)).chain(below)
     });
     let document = json(&ResourceList {
         kind: "APIResourceList",
@@ -177,7 +187,8 @@ pub(super) fn version(version: &ApiVersion, origin: Origin) -> Result<Bytes, Sta
     Ok(version.document.get_or_init(|| document).clone())
 }
 
-fn main(resource: &Resource, origin: Origin) -> ApiResource<'_> {
+fn main(endpoint: &Endpoint, origin: Origin) -> ApiResource<'_> {
+    let resource = &*endpoint.resource;
     ApiResource {
         name: resource.names.plural.clone(),
         singular_name: &resource.names.singular,
@@ -185,7 +196,7 @@ fn main(resource: &Resource, origin: Origin) -> ApiResource<'_> {
         group: "",
         version: "",
         kind: &resource.names.kind,
-        verbs: verbs(&resource.verbs, origin),
+        verbs: main_verbs(endpoint, origin),
         short_names: &resource.names.short_names,
         categories: &resource.names.categories,
         storage_version_hash: &resource.storage_version_hash,

@@ -141,6 +141,7 @@ fn stored(
         converter: Arc::new(Renaming),
         forms: BTreeMap::from([(version.to_string(), Arc::new(widget_schema()).into())]),
         formed_since: 0,
+        lifetime: None,
     };
     Resource::new(
         version.clone(),

@@ -155,6 +155,7 @@ fn widgets() -> Resource {
         converter: Arc::new(Renaming),
         forms: BTreeMap::from([("example.com/v1".to_owned(), Arc::new(widget_schema()).into())]),
         formed_since: 0,
+        lifetime: None,
     };
     let names = ResourceNames {
         plural: "widgets".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
@@ -9,10 +10,11 @@ use std::{
     time::Duration,
 };
 
+use futures_util::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, Error, ResourceExt as _,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
@@ -91,9 +93,38 @@ async fn write(client: Client, writer: usize, shared: Arc<Shared>) {
     }
 }
 
+/// Watches a version, beginning again wherever a watch ends, and reads what it is told of. Answers all names it learned
+/// of with the schema that wrote them.
+async fn watch(client: Client, version: &'static str, shared: Arc<Shared>) -> BTreeMap<String, i64> {
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &kind(GROUP, version, "Gadget"));
+    let mut seen = BTreeMap::new();
+    let schema = |object: &DynamicObject| object.data["spec"]["schema"].as_i64().expect("a default");
+    while !shared.ends.load(Ordering::SeqCst) {
+        // It is not served for a moment while the definition is another.
+        let Ok(list) = api.list(&ListParams::default()).await else {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            continue;
+        };
+        seen.extend(list.items.iter().map(|object| (object.name_any(), schema(object))));
+        let from = list.metadata.resource_version.expect("a version");
+        let parameters = WatchParams::default().timeout(10).disable_bookmarks();
+        let Ok(events) = api.watch(&parameters, &from).await else { continue };
+        let mut events = pin!(events);
+        while let Ok(Some(Ok(event))) = timeout(Duration::from_millis(500), events.next()).await {
+            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
+                let newest = shared.begun.load(Ordering::SeqCst);
+                assert!(schema(&object) <= newest, "written by a definition that nobody asked for yet");
+                seen.insert(object.name_any(), schema(&object));
+            }
+        }
+    }
+    seen
+}
+
 pub(super) async fn nothing_is_lost_while_definitions_change(client: &Client) {
     let shared = Arc::new(Shared::default());
     define(client, &gadgets(GROUP, &versions(0))).await;
+    let watchers = ["v1", "v2"].map(|version| tokio::spawn(watch(client.clone(), version, shared.clone())));
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
         writers.spawn(write(client.clone(), writer, shared.clone()));
@@ -112,6 +143,14 @@ pub(super) async fn nothing_is_lost_while_definitions_change(client: &Client) {
     shared.ends.store(true, Ordering::SeqCst);
     while let Some(ended) = writers.join_next().await {
         ended.expect("every writer was answered rightly");
+    }
+    for watcher in watchers {
+        let seen = watcher.await.expect("every watcher was told rightly");
+        let wrong = shared
+            .made()
+            .into_iter()
+            .find(|(name, schema)| seen.get(name).is_some_and(|seen| seen != schema));
+        assert_eq!(wrong, None, "told to watchers as it was written");
     }
     for version in ["v1", "v2"] {
         let resource = kind(GROUP, version, "Gadget");

@@ -112,3 +112,29 @@ pub(super) async fn what_is_too_much_is_refused_in_time(client: &Client) {
     let message = made(client, "large.example.com", &text, &json!({"a": "x".repeat(3 << 20)})).await;
     assert_eq!(message.expect_err("too large"), "Request entity too large: limit is 3145728");
 }
+
+/// A thousand patterns, each of which would be an automaton of ten megabytes.
+pub(super) async fn large_patterns_keep_nobody_waiting(client: &Client) {
+    let names: Vec<String> = (0..1000).map(|number| format!("p{number}")).collect();
+    let pattern =
+        |number: usize| json!({"type": "string", "pattern": format!("^\\pL{{200,{}}}$", 201 + number % 700)});
+    let properties = names.iter().enumerate().map(|(number, name)| (name.clone(), pattern(number)));
+    let schema = json!({"type": "object", "properties": properties.collect::<Value>()});
+    let letters = "é".repeat(200);
+    let object: Value = names.iter().map(|name| (name.clone(), json!(letters))).collect();
+    let work = made(client, "large-patterns.example.com", &schema, &object);
+    let other = async {
+        let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), "default");
+        loop {
+            timeout(Duration::from_secs(5), pods.list(&kube::api::ListParams::default()))
+                .await
+                .expect("others are answered meanwhile")
+                .expect("a list");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        made = timeout(SOON, work) => drop(made.expect("in time").expect("all of them match")),
+        () = other => {}
+    }
+}
