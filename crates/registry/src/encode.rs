@@ -144,14 +144,26 @@ impl Resource {
         out: &mut Vec<u8>,
     ) -> Result<(), Status> {
         let is_formed = |revision| self.storage().is_none_or(|storage| storage.formed_since <= revision);
-        if let Some(revision) = revision.filter(|revision| is_formed(*revision))
-            && let Some(splice) = Splice::after(self.stored_prefix(), value)
+        let splice = revision.zip(Splice::after(self.stored_prefix(), value));
+        if let Some((revision, splice)) = &splice
+            && (is_formed(*revision) || self.unchanged.has(value, *revision))
         {
-            splice.write(value, revision, fields, out);
+            splice.write(value, *revision, fields, out);
             return Ok(());
         }
-        let item = Item { key: Bytes::new(), value: value.clone(), revision };
-        let mut object = self.object(&item)?;
+        let mut object = self.object(&Item { key: Bytes::new(), value: value.clone(), revision: None })?;
+        if let Some((revision, splice)) = &splice {
+            let mut renewed = Vec::with_capacity(value.len());
+            encode_object(&object, &mut renewed);
+            if renewed == *value {
+                self.unchanged.add(value, *revision);
+                splice.write(value, *revision, fields, out);
+                return Ok(());
+            }
+        }
+        if let Some(revision) = revision {
+            metadata_mut(&mut object).insert("resourceVersion".to_owned(), revision.to_string().into());
+        }
         if fields == TypeFields::Omit {
             object.remove("kind");
             object.remove("apiVersion");
@@ -163,7 +175,66 @@ impl Resource {
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use concord_meta::GroupResource;
+    use serde_json::json;
+
     use super::*;
+    use crate::{Backing, Form, Renaming, ResourceNames, Strategy, Verb};
+
+    struct Plain;
+
+    impl Strategy for Plain {}
+
+    /// A custom resource whose definition became what it is at revision 100.
+    fn resource() -> Resource {
+        let size = json!({"type": "object", "properties": {"size": {"type": "integer", "default": 1}}});
+        let schema = json!({"type": "object", "properties": {"spec": size}});
+        let schema = concord_structural::Schema::compile(&schema).expect("a schema");
+        let version = GroupVersion::new("example.com", "v1");
+        let storage = Storage {
+            resource: GroupResource::new("example.com", "foos"),
+            kind: "Foo".to_owned(),
+            version: version.clone(),
+            encoding: version.clone(),
+            namespaced: true,
+            prefix: Bytes::from_static(b"/registry/example.com/foos/"),
+            strategy: Arc::new(Plain),
+            converter: Arc::new(Renaming),
+            forms: BTreeMap::from([(version.to_string(), Form::Custom(Arc::new(schema)))]),
+            formed_since: 100,
+            lifetime: None,
+        };
+        let names = ResourceNames { plural: "foos".to_owned(), kind: "Foo".to_owned(), ..Default::default() };
+        Resource::new(version, names, Backing::Stored(Arc::new(storage)), Verb::ALL.to_vec())
+    }
+
+    #[test]
+    fn old_objects_that_would_be_written_as_they_are_get_on_the_bytes_path() {
+        let resource = resource();
+        let write = |value: &Bytes| {
+            let mut out = Vec::new();
+            resource.write_stored(value, Some(5), TypeFields::Keep, &mut out).expect("an object");
+            String::from_utf8(out).expect("text")
+        };
+        let stored = |spec: &str| -> Bytes {
+            format!(
+                r#"{{"kind":"Foo","apiVersion":"example.com/v1","metadata":{{"name":"a"}},"spec":{spec}}}"#
+            )
+            .into()
+        };
+        let complete = stored(r#"{"size":2}"#);
+        assert!(!resource.unchanged.has(&complete, 5));
+        let first = write(&complete);
+        assert!(first.contains(r#""resourceVersion":"5""#), "{first}");
+        assert!(resource.unchanged.has(&complete, 5));
+        assert_eq!(write(&complete), first);
+
+        let incomplete = stored("{}");
+        assert!(write(&incomplete).ends_with(r#""spec":{"size":1}}"#));
+        assert!(!resource.unchanged.has(&incomplete, 5), "it lacks a default");
+    }
 
     #[test]
     fn stored_objects_say_their_version() {

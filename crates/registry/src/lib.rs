@@ -32,6 +32,7 @@ mod resource;
 mod select;
 mod storage;
 mod strategy;
+mod unchanged;
 mod watch;
 mod write;
 

@@ -7,7 +7,10 @@ use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status, is_con
 use concord_protobuf::Codec;
 use concord_schema::Schema;
 
-use crate::{Audience, Context, Form, Object, ObjectName, Registry, Storage, encode, frames::Frames};
+use crate::{
+    Audience, Context, Form, Object, ObjectName, Registry, Storage, encode, frames::Frames,
+    unchanged::Unchanged,
+};
 
 /// What the names around a resource are, as discovery lists them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,6 +129,8 @@ pub struct Resource {
     /// Those who watch it, and itself.
     pub audience: Audience,
     prefix: Bytes,
+    /// The old objects of it that are as they would be written now.
+    pub(crate) unchanged: Unchanged,
 }
 
 /// Where the objects of a resource come from.
@@ -218,6 +223,7 @@ impl Resource {
             frames: Frames::default(),
             audience: Audience::default(),
             prefix,
+            unchanged: Unchanged::default(),
         }
     }
 
