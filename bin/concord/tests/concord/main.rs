@@ -20,6 +20,7 @@ mod openapi;
 mod overload;
 mod peers;
 mod plugins;
+mod pods;
 mod policies;
 mod python;
 mod releases;

@@ -1,10 +1,10 @@
 use concord_registry::{Context, Object, Part, metadata, metadata_mut};
 use serde_json::Value;
 
-use super::{Hooks, member};
+use super::{Hooks, image_volumes::TEMPLATES, member};
 
 pub(super) const HOOKS: Hooks =
-    Hooks { default: Some(default), create: Some(create), update: Some(update), ..Hooks::NONE };
+    Hooks { default: Some(default), create: Some(create), update: Some(update), ..TEMPLATES };
 
 /// Where the number of the template stands: it was a field of versions before v1, and is stored there.
 const GENERATION: &str = "deprecated.daemonset.template.generation";

@@ -1,9 +1,9 @@
 use concord_registry::{Context, Object, metadata};
 
-use super::{Hooks, member};
+use super::{Hooks, image_volumes::TEMPLATES, member};
 
 pub(super) const HOOKS: Hooks =
-    Hooks { create: Some(create), deletion_warning: Some(PODS_STAY), ..Hooks::NONE };
+    Hooks { create: Some(create), deletion_warning: Some(PODS_STAY), ..TEMPLATES };
 
 const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set \
                          propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \

@@ -1,3 +1,4 @@
+mod app_armor;
 mod condition;
 mod parts;
 
@@ -7,13 +8,18 @@ use concord_meta::options::DeleteOptions;
 use concord_registry::{Context, Object, Part, metadata};
 use serde_json::{Value, json};
 
-use super::{Hooks, member, quality_of_service};
+use super::{Hooks, image_volumes::drop_image_volumes, member, quality_of_service};
 
-pub(super) const HOOKS: Hooks =
-    Hooks { create: Some(create), update: Some(update), graceful_deletion: Some(grace), ..Hooks::NONE };
+pub(super) const HOOKS: Hooks = Hooks {
+    drop: Some(drop_image_volumes),
+    create: Some(create),
+    update: Some(update),
+    graceful_deletion: Some(grace),
+    ..Hooks::NONE
+};
 
 /// What a new pod's status says, and what its labels mean for the selectors that refer to them.
-fn create(_: &Context, object: &mut Object) {
+fn create(context: &Context, object: &mut Object) {
     let class = quality_of_service::class(object);
     member(object, "status").insert("qosClass".to_owned(), class.into());
     if is_gated(object) {
@@ -25,6 +31,7 @@ fn create(_: &Context, object: &mut Object) {
         member(object, "status").insert("conditions".to_owned(), json!([condition]));
     }
     select_by_labels(object);
+    app_armor::annotations_become_fields(context, object);
 }
 
 fn is_gated(object: &Object) -> bool {

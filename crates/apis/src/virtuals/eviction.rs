@@ -111,7 +111,10 @@ impl UnderWay<'_> {
             }
         };
         if budget::is_free(budget, pod) {
-            let outcome = self.delete(&self.only_in_this_state(pod)).await;
+            // Whatever version the client asked for: as upstream.
+            let mut options = self.options.clone();
+            options.preconditions.resource_version = Some(metadata(pod).resource_version().to_owned());
+            let outcome = self.delete(&options).await;
             return outcome.map_err(|status| match is_conflict(&status) && !self.is_about_a_version() {
                 true => budget::not_yet(metadata(budget).name()),
                 false => status,
