@@ -42,6 +42,19 @@ async fn a_write_that_changes_nothing_is_none() {
 }
 
 #[tokio::test]
+async fn a_change_back_is_not_taken_for_none() {
+    let fixture = Fixture::new().await;
+    let mut last = revision(&fixture.create(widget("a", json!({"text": "one"}))).await.expect("created"));
+    // Each makes the object what it was before the last one, which the replica may not have seen yet.
+    for text in ["two", "one"].into_iter().cycle().take(400) {
+        let patch = fixture.patch("a", PatchType::Merge, &json!({"spec": {"text": text}})).await;
+        let written = patch.expect("changed").item.revision.expect("stored");
+        assert!(written > last, "{text} was taken for no change");
+        last = written;
+    }
+}
+
+#[tokio::test]
 async fn each_door_changes_its_part_only() {
     let fixture = Fixture::new().await;
     let mut object = fixture.create(widget("a", json!({"text": "one"}))).await.expect("created");

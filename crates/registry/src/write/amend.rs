@@ -46,6 +46,9 @@ impl Registry {
                 }
             };
             let item = Item { value: value.clone(), ..Item::from(entry) };
+            if value == entry.value && attempts.must_look_again() {
+                continue;
+            }
             if context.dry_run || value == entry.value {
                 return Ok(item);
             }

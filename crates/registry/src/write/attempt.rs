@@ -29,8 +29,8 @@ pub(super) struct Live {
 /// The attempts of one request to change one key.
 ///
 /// The first decision is made on what the replica has, which costs nothing and is almost always the newest state. If
-/// it turns out that it was not, or if the decision is a refusal, the next one is made on a state that is certainly
-/// as new as the request: nobody is refused for what is no longer so.
+/// it turns out that it was not, or if the decision is a refusal or to do nothing, the next one is made on a state that is
+/// certainly as new as the request: nobody is refused, or told that all is done, for what is no longer so.
 pub(super) struct Attempts<'a> {
     registry: &'a Registry,
     storage: &'a Storage,
@@ -62,6 +62,11 @@ impl<'a> Attempts<'a> {
         }
         self.fresh = true;
         Ok(())
+    }
+
+    /// Whether to look again before saying that there is nothing to do: no transaction would tell that there is.
+    pub(super) fn must_look_again(&mut self) -> bool {
+        !std::mem::replace(&mut self.fresh, true)
     }
 
     /// Commits a decision made on `entry`. `None` if the state has changed: decide again.

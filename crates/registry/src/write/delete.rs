@@ -146,6 +146,7 @@ impl Registry {
         let dry_run = deletion.context.dry_run || deletion.options.dry_run;
         let item = Item::from(entry);
         match plan {
+            Plan::Wait if attempts.must_look_again() => Ok(None),
             Plan::Wait => Ok(Some(DeleteOutcome::Pending(item))),
             Plan::Mark(mut marked) => {
                 let value = deletion.storage.encode_deleted(&mut marked)?;

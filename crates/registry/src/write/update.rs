@@ -92,6 +92,7 @@ impl Registry {
         let entry = live.entry.as_ref();
         let before = entry.map(|entry| entry.mod_revision);
         let (value, decision) = match plan {
+            Plan::Unchanged if attempts.must_look_again() => return Ok(None),
             Plan::Unchanged => {
                 return Ok(entry.map(|entry| Written { item: Item::from(entry), created: false }));
             }
