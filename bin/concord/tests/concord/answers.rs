@@ -59,7 +59,8 @@ async fn all_are_answered(data: &Path, names: &[&'static str]) {
 }
 
 /// What is asked of the APIs that are on by default, and of all of them.
-const ODD: &[&str] = &["access", "bad-bodies", "bad-patches", "bad-requests", "pods", "storage-versions", "verbs"];
+const ODD: &[&str] =
+    &["access", "bad-bodies", "bad-patches", "bad-requests", "pods", "storage-versions", "verbs"];
 const KINDS: &[&str] = &["devices", "kinds", "admission"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
