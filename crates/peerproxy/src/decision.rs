@@ -67,7 +67,7 @@ pub fn decide(asked: &Asked<'_>, routing: &Routing) -> Decision {
     let serving: Vec<usize> = (0..routing.peers.len()).filter(serves).collect();
     if serving.is_empty() {
         // D6
-        let is_proved = routing.peers.iter().all(|peer| peer.is_known);
+        let is_proved = !routing.is_crowded && routing.peers.iter().all(|peer| peer.is_known);
         return if is_proved { Decision::Local } else { unless_known(asked.here, Reason::Unproved) };
     }
     let located: Vec<usize> = serving.into_iter().filter(|at| routing.peers[*at].address.is_some()).collect();

@@ -68,8 +68,8 @@ struct ProtobufSpec {
 }
 
 impl Lease {
-    /// Reads a stored lease; `None` if it is not the identity of an API server that somebody holds.
-    pub(crate) fn read(value: &[u8]) -> Option<Self> {
+    /// Reads the stored lease of that name; `None` if it is not the identity of an API server that a process holds.
+    pub(crate) fn read(id: &str, value: &[u8]) -> Option<Self> {
         let (mut labels, holder) = match value.strip_prefix(MAGIC) {
             Some(envelope) => {
                 let lease = Protobuf::decode(Unknown::decode(envelope).ok()?.raw).ok()?;
@@ -81,15 +81,17 @@ impl Lease {
             }
         };
         let is_server = labels.remove(LABEL).is_some_and(|label| label == concord_storageversion::COMPONENT);
-        (is_server && !holder.is_empty()).then_some(Self { holder })
+        (is_server && is_process_of(id, &holder)).then_some(Self { holder })
     }
 }
 
-/// Whether a name is one that servers give themselves: `apiserver-` and 26 characters of base32. A lease of another name
-/// counts only if there is an endpoint record of that name, which no client can write.
-pub(crate) fn is_derived_id(name: &str) -> bool {
-    let encoded = name.strip_prefix("apiserver-").unwrap_or_default();
-    encoded.len() == 26 && encoded.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
+/// How long the name of a process may be, which is a UUID: what is kept of a lease has a bound.
+const MOST_PROCESS: usize = 64;
+
+/// Whether a holder is a process of the server: servers write their ID, `_`, and who they are this time.
+fn is_process_of(id: &str, holder: &str) -> bool {
+    let process = holder.strip_prefix(id).and_then(|rest| rest.strip_prefix('_'));
+    process.is_some_and(|process| (1..=MOST_PROCESS).contains(&process.len()))
 }
 
 #[cfg(test)]
@@ -104,11 +106,14 @@ mod tests {
             )
         };
         let good = lease(r#""kube-apiserver""#, r#""a_1""#);
-        assert_eq!(Lease::read(good.as_bytes()), Some(Lease { holder: "a_1".to_owned() }));
+        assert_eq!(Lease::read("a", good.as_bytes()), Some(Lease { holder: "a_1".to_owned() }));
         for bad in [
             lease(r#""kube-controller-manager""#, r#""a_1""#),
             lease(r#""kube-apiserver""#, r#""""#),
             lease(r#""kube-apiserver""#, "null"),
+            lease(r#""kube-apiserver""#, r#""a_""#),
+            lease(r#""kube-apiserver""#, r#""b_1""#),
+            lease(r#""kube-apiserver""#, &format!("\"a_{}\"", "x".repeat(65))),
             lease("7", r#""a_1""#),
             r#"{"metadata":{},"spec":{"holderIdentity":"a"}}"#.to_owned(),
             r#"{"metadata":{"labels":null},"spec":{}}"#.to_owned(),
@@ -116,7 +121,7 @@ mod tests {
             String::new(),
             "k8s\0\u{1}".to_owned(),
         ] {
-            assert_eq!(Lease::read(bad.as_bytes()), None, "{bad}");
+            assert_eq!(Lease::read("a", bad.as_bytes()), None, "{bad}");
         }
     }
 
@@ -128,21 +133,6 @@ mod tests {
         };
         let envelope = Unknown { raw: lease.encode_to_vec().into() };
         let value = [MAGIC, &envelope.encode_to_vec()].concat();
-        assert_eq!(Lease::read(&value), Some(Lease { holder: "apiserver-x_1".to_owned() }));
-    }
-
-    #[test]
-    fn names_that_servers_give_themselves() {
-        for (name, is_derived) in [
-            ("apiserver-xzyuxin5ffqe4sbn4knhvm7e74", true),
-            ("apiserver-xzyuxin5ffqe4sbn4knhvm7e7", false),
-            ("apiserver-xzyuxin5ffqe4sbn4knhvm7e744", false),
-            ("apiserver-XZYUXIN5FFQE4SBN4KNHVM7E74", false),
-            ("apiserver-xzyuxin5ffqe4sbn4knhvm7e71", false),
-            ("xzyuxin5ffqe4sbn4knhvm7e74", false),
-            ("", false),
-        ] {
-            assert_eq!(is_derived_id(name), is_derived, "{name}");
-        }
+        assert_eq!(Lease::read("apiserver-x", &value), Some(Lease { holder: "apiserver-x_1".to_owned() }));
     }
 }

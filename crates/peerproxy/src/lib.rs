@@ -16,6 +16,7 @@ mod announce;
 mod answer;
 mod ask;
 mod body;
+mod crowd;
 mod decision;
 mod document;
 #[cfg(test)]

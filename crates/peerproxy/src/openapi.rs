@@ -179,7 +179,7 @@ mod tests {
         };
         let peers =
             vec![peer("a", false, "/a"), peer("b", true, "/b"), peer("c", true, "/b"), peer("d", true, "/d")];
-        let routing = Routing { generation: 1, peers, is_synced: true };
+        let routing = Routing { generation: 1, peers, is_synced: true, ..Routing::default() };
         assert_eq!(missing(&routing, |_| true), [("apis/batch/v1", "/b")].into());
         assert!(missing(&routing, |_| false).is_empty());
         assert_eq!(holders(&routing, "/openapi/v3/apis/batch/v1", |_| true), [1, 2, 3]);

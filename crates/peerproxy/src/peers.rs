@@ -167,6 +167,12 @@ impl Peers {
         if before.generation == routing.generation {
             return;
         }
+        if routing.is_crowded && !before.is_crowded {
+            tracing::warn!(
+                tracked = routing.peers.len(),
+                "There are more identity leases of servers that do not say where they are than servers can be: paths that nobody is known to serve are answered 503."
+            );
+        }
         for peer in &routing.peers {
             let same = before.peers.iter().find(|other| other.id == peer.id);
             if same

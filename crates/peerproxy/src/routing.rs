@@ -12,6 +12,8 @@ pub struct Routing {
     pub generation: u64,
     /// The servers that are alive, by their IDs.
     pub peers: Vec<RoutedPeer>,
+    /// Whether there are more that are alive, of which nothing is known: too many to look at each.
+    pub is_crowded: bool,
     /// Whether everybody who could be asked was asked, or did not answer in time.
     pub is_synced: bool,
 }

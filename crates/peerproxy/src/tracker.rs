@@ -15,12 +15,16 @@ use concord_meta::GroupVersion;
 use concord_store::Revision;
 
 use crate::{
+    crowd::{Crowd, MOST_UNLOCATED},
     document::Document,
-    identity::is_derived_id,
     liveness::Attested,
     routing::{RoutedPeer, Routing},
     view::{Customs, Known},
 };
+
+mod peer;
+
+use peer::{Peer, filter, observe_record};
 
 /// How often servers are asked again although nothing seems to have changed.
 const REFRESH: Duration = Duration::from_secs(60);
@@ -65,69 +69,6 @@ pub(crate) struct Question {
     asked: Duration,
 }
 
-#[derive(Debug)]
-struct Peer {
-    holder: String,
-    lease: Revision,
-    record: Revision,
-    /// Where it is; remembered when the record is gone, since a slow store makes records disappear.
-    address: Option<SocketAddr>,
-    has_record: bool,
-    /// In attested time.
-    last_heard: Duration,
-    /// Since when its lease is gone.
-    leaving: Option<Duration>,
-    told: Option<Arc<Told>>,
-    /// When what it told was asked for.
-    told_at: Duration,
-    /// Whether the process that is running now told it.
-    is_known: bool,
-    /// Whether it answered when it was asked last.
-    answers: bool,
-    /// What it told without what is never taken from others, and for which exclusions that was made.
-    filtered: Option<(u64, Arc<Document>)>,
-    failures: u32,
-    next: Duration,
-    /// The number of the question that is on its way.
-    asking: Option<u64>,
-    was_asked: bool,
-}
-
-impl Peer {
-    fn new(holder: &str, now: Duration, attested: Duration) -> Self {
-        Self {
-            holder: holder.to_owned(),
-            lease: 0,
-            record: 0,
-            address: None,
-            has_record: false,
-            last_heard: attested,
-            leaving: None,
-            told: None,
-            told_at: Duration::ZERO,
-            is_known: false,
-            answers: false,
-            filtered: None,
-            failures: 0,
-            next: now,
-            asking: None,
-            was_asked: false,
-        }
-    }
-
-    /// Something about it is new: it is to be asked at once.
-    fn ask_again(&mut self, now: Duration) {
-        self.failures = 0;
-        self.next = now;
-        // An answer to what was asked before would be about something else.
-        self.asking = None;
-    }
-
-    fn is_due(&self, now: Duration) -> bool {
-        self.address.is_some() && self.leaving.is_none() && self.asking.is_none() && self.next <= now
-    }
-}
-
 /// What is known about all other servers.
 pub(crate) struct Tracker {
     own_id: String,
@@ -136,6 +77,8 @@ pub(crate) struct Tracker {
     attested: Attested,
     own: (Revision, Revision),
     peers: BTreeMap<String, Peer>,
+    /// Those that are not tracked one by one.
+    crowd: Crowd,
     customs: Customs,
     /// What is no longer in the log, and since when.
     departed: HashMap<GroupVersion, Duration>,
@@ -154,6 +97,7 @@ impl Tracker {
             attested: Attested::default(),
             own: (0, 0),
             peers: BTreeMap::new(),
+            crowd: Crowd::default(),
             customs: Customs::default(),
             departed: HashMap::new(),
             exclusions: 1,
@@ -175,14 +119,29 @@ impl Tracker {
             self.attested.renewed(now);
         }
         self.exclude(known, departed, now);
-        for (id, lease) in &known.leases {
-            let is_peer = is_derived_id(id) || known.records.contains_key(id) || self.peers.contains_key(id);
-            if *id == self.own_id || !is_peer {
-                continue;
+        self.observe_leases(known, now);
+        self.forget(known, now);
+    }
+
+    fn observe_leases(&mut self, known: &Known, now: Duration) {
+        let attested = self.attested.total();
+        let mut unlocated = self.peers.values().filter(|peer| peer.address.is_none()).count();
+        let mut crowd = Vec::new();
+        for (id, lease) in known.leases.iter().filter(|(id, _)| **id != self.own_id) {
+            if !self.peers.contains_key(id) {
+                // A record is what no client can write: who has one is always tracked.
+                if !known.records.contains_key(id) {
+                    if unlocated == MOST_UNLOCATED {
+                        crowd.push(lease.revision);
+                        continue;
+                    }
+                    unlocated += 1;
+                }
+                let heard = self.crowd.last_heard(lease.revision, attested);
+                let peer = Peer { lease: lease.revision, ..Peer::new(&lease.value.holder, now, heard) };
+                self.peers.insert(id.clone(), peer);
             }
-            let attested = self.attested.total();
-            let peer =
-                self.peers.entry(id.clone()).or_insert_with(|| Peer::new(&lease.value.holder, now, attested));
+            let Some(peer) = self.peers.get_mut(id) else { continue };
             peer.leaving = None;
             if peer.lease != lease.revision {
                 (peer.lease, peer.last_heard) = (lease.revision, attested);
@@ -194,7 +153,7 @@ impl Tracker {
             }
             observe_record(peer, known.records.get(id), attested, now);
         }
-        self.forget(known, now);
+        self.crowd.observe(&crowd, attested);
     }
 
     fn exclude(&mut self, known: &Known, departed: Vec<GroupVersion>, now: Duration) {
@@ -320,55 +279,14 @@ impl Tracker {
                 }
             })
             .collect();
-        if peers != self.routing.peers || is_synced != self.routing.is_synced {
-            let generation = self.routing.generation + 1;
-            self.routing = Arc::new(Routing { generation, peers, is_synced });
+        let is_crowded = self.crowd.is_alive(&attested);
+        let before = &self.routing;
+        if peers != before.peers || (is_synced, is_crowded) != (before.is_synced, before.is_crowded) {
+            let generation = before.generation + 1;
+            self.routing = Arc::new(Routing { generation, peers, is_crowded, is_synced });
         }
         self.routing.clone()
     }
-}
-
-fn observe_record(
-    peer: &mut Peer,
-    record: Option<&crate::view::Seen<Option<SocketAddr>>>,
-    attested: Duration,
-    now: Duration,
-) {
-    let Some(record) = record else {
-        peer.has_record = false;
-        return;
-    };
-    if peer.record != record.revision {
-        (peer.record, peer.last_heard) = (record.revision, attested);
-    }
-    let is_new = record.value.is_some() && (peer.address != record.value || !peer.has_record);
-    (peer.address, peer.has_record) = (record.value, record.value.is_some());
-    if is_new {
-        peer.ask_again(now);
-    }
-}
-
-/// Takes out of what a server told what every server knows from the log, also for a while after it is gone from there: a
-/// document that is older than that says nothing about it.
-fn filter(peer: &mut Peer, customs: &Customs, departed: &HashMap<GroupVersion, Duration>, exclusions: u64) {
-    let Some(told) = &peer.told else {
-        peer.filtered = None;
-        return;
-    };
-    if peer.filtered.as_ref().is_some_and(|(made_for, _)| *made_for == exclusions) {
-        return;
-    }
-    let told_at = peer.told_at;
-    let is_excluded = |version: &GroupVersion| {
-        customs.contains(version) || departed.get(version).is_some_and(|since| told_at <= *since + GRACE)
-    };
-    let document = match told.document.mentions(is_excluded) {
-        true => Arc::new(told.document.without(is_excluded)),
-        false => told.document.clone(),
-    };
-    // What says the same is the same: nothing that was made from it has to be made again.
-    let same = peer.filtered.take().filter(|(_, before)| **before == *document);
-    peer.filtered = Some((exclusions, same.map_or(document, |(_, before)| before)));
 }
 
 #[cfg(test)]

@@ -38,8 +38,9 @@ pub(crate) struct Shared {
 pub(crate) struct Known {
     /// Whether the log has been read.
     pub(crate) is_loaded: bool,
-    /// The identity leases of API servers, by ID.
-    pub(crate) leases: BTreeMap<String, Seen<Lease>>,
+    /// The identity leases of API servers, by ID. Whoever looks takes a copy, and clients can make many of them: copies
+    /// share what is in them.
+    pub(crate) leases: imbl::OrdMap<String, Seen<Lease>>,
     /// The endpoint records, by ID. `None` for one that says nothing, or nothing that can be used.
     pub(crate) records: BTreeMap<String, Seen<Option<SocketAddr>>>,
     pub(crate) customs: Customs,
@@ -157,23 +158,22 @@ impl PeerView {
         let below = |prefix: &Bytes| std::str::from_utf8(key.strip_prefix(prefix.as_ref())?).ok();
         let value = |entry: &Entry| entry.value.clone();
         if let Some(id) = below(&self.leases) {
-            let lease = entry.and_then(|entry| Some((entry.mod_revision, Lease::read(&entry.value)?)));
-            put(&mut known.leases, id, lease);
+            match entry.and_then(|entry| Some((entry.mod_revision, Lease::read(id, &entry.value)?))) {
+                Some((revision, value)) => drop(known.leases.insert(id.to_owned(), Seen { revision, value })),
+                None => drop(known.leases.remove(id)),
+            }
         } else if let Some(id) = below(&self.records) {
-            let record = entry.map(|entry| (entry.mod_revision, located(id, entry)));
-            put(&mut known.records, id, record);
+            match entry.map(|entry| (entry.mod_revision, located(id, entry))) {
+                Some((revision, value)) => {
+                    drop(known.records.insert(id.to_owned(), Seen { revision, value }))
+                }
+                None => drop(known.records.remove(id)),
+            }
         } else if key.starts_with(&self.definitions) {
             known.customs.set(key, entry.map(value).map(|value| defined(&value)).unwrap_or_default());
         } else if key.starts_with(&self.services) {
             known.customs.set(key, entry.map(value).map(|value| aggregated(&value)).unwrap_or_default());
         }
-    }
-}
-
-fn put<T>(map: &mut BTreeMap<String, Seen<T>>, id: &str, now: Option<(Revision, T)>) {
-    match now {
-        Some((revision, value)) => drop(map.insert(id.to_owned(), Seen { revision, value })),
-        None => drop(map.remove(id)),
     }
 }
 

@@ -37,7 +37,9 @@ fn routing(peers: &str, is_synced: bool) -> Routing {
         is_reachable: true,
         openapi: Arc::default(),
     };
-    Routing { generation: 1, peers: peers.chars().enumerate().map(peer).collect(), is_synced }
+    let (crowd, named): (Vec<_>, Vec<_>) = peers.chars().partition(|known| *known == '*');
+    let peers = named.into_iter().enumerate().map(peer).collect();
+    Routing { generation: 1, peers, is_crowded: !crowd.is_empty(), is_synced }
 }
 
 fn asked(wanted: Wanted<'static>, here: Has) -> Asked<'static> {
@@ -71,6 +73,7 @@ fn every_row_of_the_table() {
         ("D6 nobody else", absent, "", true, Local),
         ("D6 absence is proved", absent, "nn", true, Local),
         ("D6 somebody has not said", absent, "nu", true, Unavailable(Reason::Unproved)),
+        ("D6 too many to look at each", absent, "n*", true, Unavailable(Reason::Unproved)),
         ("D7 nobody knows where", absent, "nJ", true, Unavailable(Reason::NoAddress)),
         (
             "D7 nobody knows where, and another has not said",
@@ -81,6 +84,7 @@ fn every_row_of_the_table() {
         ),
         ("D8 the one that has it", absent, "njn", true, forward(&[1])),
         ("D8 all that have it and can be found", absent, "jJuj", true, forward(&[0, 3])),
+        ("D8 whoever else there may be", absent, "j*", true, forward(&[0])),
         ("D8 what it had before it was started again", absent, "o", true, forward(&[0])),
     ] {
         assert_eq!(decide(&asked, &routing(peers, is_synced)), expected, "{row}");

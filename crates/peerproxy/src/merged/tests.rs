@@ -22,7 +22,7 @@ fn routing(generation: u64, groups: &[&str]) -> Routing {
         is_reachable: true,
         openapi: Arc::default(),
     };
-    Routing { generation, peers: groups.iter().map(peer).collect(), is_synced: true }
+    Routing { generation, peers: groups.iter().map(peer).collect(), is_synced: true, ..Routing::default() }
 }
 
 fn discovery() -> (Arc<Peers>, FleetDiscovery) {

@@ -93,7 +93,7 @@ fn world(ports: &[u16]) -> World {
     let peers =
         Peers::new("apiserver-own", PeerView::new("/registry/").state(), transport, Arc::new(Metrics::new()));
     let routed = ports.iter().map(|port| peer(*port)).collect();
-    peers.set_routing(Routing { generation: 1, peers: routed, is_synced: true });
+    peers.set_routing(Routing { generation: 1, peers: routed, is_synced: true, ..Routing::default() });
     let proxy = PeerProxy::new(Arc::new(Here), Arc::new(Pods), peers.clone());
     World { proxy, peers, sent: Arc::new(move || same.sent.lock().clone()) }
 }

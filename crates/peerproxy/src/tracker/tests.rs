@@ -3,6 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::{document::parse_groups, identity::Lease, view::Seen};
 
+mod forged;
+
 const PEER: &str = "apiserver-xzyuxin5ffqe4sbn4knhvm7e74";
 const OTHER: &str = "apiserver-qkqlewvapptsegjj4bzzcqpmla";
 const OWN: &str = "apiserver-aaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -252,27 +254,6 @@ fn an_answer_to_an_old_question_counts_for_nothing() {
     world.known.leases.clear();
     world.now += LEAVING * 2;
     world.tracker.answered(&old, Some(told(&["old"])), world.now);
-}
-
-#[test]
-fn forged_leases_are_nobody_or_silent() {
-    let mut world = World::new();
-    for id in ["evil", "apiserver-short", "kube-controller-manager"] {
-        world.lease(id, "x");
-    }
-    assert!(world.peers().is_empty());
-    // Of the right shape, but never renewed and nowhere.
-    world.lease(PEER, "x");
-    assert_eq!((world.ask(None), world.peers()), (0, one("unknown false - ")));
-    world.pass(42);
-    assert!(world.peers().is_empty());
-    // A server of another name, which has a record that no client can write.
-    world.record("evil", Some("10.0.0.1:1"));
-    assert_eq!(world.ask(Some(&["batch"])), 1);
-    assert_eq!(world.peers(), one("known true 1 batch"));
-    world.known.records.remove("evil");
-    world.observe();
-    assert_eq!(world.peers(), one("known false 1 batch"));
 }
 
 #[test]

@@ -203,17 +203,18 @@ async fn what_clients_say_about_proxies_counts_for_nothing() {
     assert_eq!(denied.status, 403, "{}", denied.body);
     assert!(denied.body.contains("system:anonymous"), "{}", denied.body);
     forged_leases_change_nothing(&without).await;
-    thousands_of_forged_leases_change_nothing(&fleet, &without).await;
+    thousands_of_forged_leases_change_little(&fleet, &without).await;
 }
 
-/// Ten thousand of them at once: nobody is asked, and what is served is served as before.
-async fn thousands_of_forged_leases_change_nothing(fleet: &Fleet, member: &Member) {
+/// Ten thousand of them at once, as servers would have written them: nobody is asked, and what is served is served as before.
+/// What nobody is known to serve might be served by one of them.
+async fn thousands_of_forged_leases_change_little(fleet: &Fleet, member: &Member) {
     const FORGED: usize = 10_000;
     let before = member.metrics().await;
     let store = fleet.store().await;
     for first in (0..FORGED).step_by(100) {
         let txn = (first..first + 100).fold(Txn::new(), |txn, at| {
-            let id = format!("forged-{at}");
+            let id = format!("apiserver-{at:a>26}");
             txn.put(format!("/registry/leases/kube-system/{id}"), lease(&id).to_string())
         });
         store.transact(txn).await.expect("written");
@@ -226,7 +227,7 @@ async fn thousands_of_forged_leases_change_nothing(fleet: &Fleet, member: &Membe
     }
     let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases?limit=1";
     assert!(member.get(leases).await.body.contains("remainingItemCount"));
-    assert_eq!(member.get("/apis/nobody.example.com/v1/things").await.status, 404);
+    assert_eq!(member.get("/apis/nobody.example.com/v1/things").await.status, 503);
     let asked = |metrics: &str| {
         let of = r#"apiserver_rerouted_request_total{code="200",group="",resource="",version=""} "#;
         let line = metrics.lines().find_map(|line| line.strip_prefix(of));
@@ -234,7 +235,7 @@ async fn thousands_of_forged_leases_change_nothing(fleet: &Fleet, member: &Membe
     };
     let metrics = member.metrics().await;
     assert!(metrics.contains("concord_peers{state=\"fresh\"} 1\n"), "{metrics}");
-    assert!(metrics.contains("concord_peers{state=\"unknown\"} 0\n"), "{metrics}");
+    assert!(metrics.contains("concord_peers{state=\"unknown\"} 100\n"), "{metrics}");
     // At most one round of what is asked every minute.
     assert!(asked(&metrics) <= asked(&before) + 3, "{} {}", asked(&before), asked(&metrics));
 }
