@@ -83,15 +83,15 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("", "persistentvolumeclaims") => volumes::CLAIMS,
         ("", "persistentvolumes") => volumes::VOLUMES,
         ("", "pods") => pods::HOOKS,
-        ("", "podtemplates" | "replicationcontrollers") => image_volumes::TEMPLATES,
+        ("", "podtemplates" | "replicationcontrollers")
+        | ("apps", "deployments" | "replicasets" | "statefulsets")
+        | ("batch", "cronjobs") => image_volumes::TEMPLATES,
         ("", "secrets") => secrets::HOOKS,
         ("", "services") => services::HOOKS,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::HOOKS,
         ("apiregistration.k8s.io", "apiservices") => api_services::HOOKS,
         ("apps", "daemonsets") => daemon_sets::HOOKS,
-        ("apps", "deployments" | "replicasets" | "statefulsets") => image_volumes::TEMPLATES,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
-        ("batch", "cronjobs") => image_volumes::TEMPLATES,
         ("batch", "jobs") => jobs::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
         ("discovery.k8s.io", "endpointslices") => endpoint_slices::HOOKS,
