@@ -13,8 +13,9 @@ use crate::{
     view::Known,
 };
 
-/// How many objects are written at once.
-const BATCH: usize = 60;
+/// How many conditions a transaction has at most: with those that are this server's own, less than an etcd takes. Half as
+/// many after each that the store did not take.
+const MOST_COMPARES: usize = 100;
 
 /// How much longer each server waits than the one before it. Whoever leads is the first, and the others take turns by age:
 /// as a rule nobody else has to. But nothing waits for a leader that is gone, for it is safe without one: whatever is
@@ -80,11 +81,13 @@ impl Collector {
     pub(crate) async fn run(&self) {
         let mut changes = self.fleet().shared.changes();
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
+        let mut most = MOST_COMPARES;
         loop {
             changes.mark_unchanged();
-            let found = self.look();
+            let found = self.look(most);
             if found.is_empty() {
                 backoff.reset();
+                most = MOST_COMPARES;
                 let again = Instant::now() + self.fleet().settings.collect_interval;
                 if let Ok(Err(_)) = timeout_at(again, changes.changed()).await {
                     return;
@@ -92,16 +95,17 @@ impl Collector {
                 continue;
             }
             tokio::time::sleep(GRACE + TURN * found.turn).await;
-            if let Err(failure) = self.remove(self.look()).await {
+            if let Err(failure) = self.remove(self.look(most), most).await {
                 if let Failure::Failed(error) = failure {
                     tracing::warn!(error, "Leftovers of servers that are gone could not be removed.");
+                    most = (most / 2).max(1);
                 }
                 backoff.pause().await;
             }
         }
     }
 
-    fn look(&self) -> Leftovers {
+    fn look(&self, most: usize) -> Leftovers {
         let fleet = self.fleet();
         let known = fleet.shared.known();
         let Some(fence) = fleet.gate.fence(&known) else { return Leftovers::default() };
@@ -116,7 +120,7 @@ impl Collector {
         let leases = leases.map(|id| (id.clone(), known.leases[id].lease.revision)).collect();
         let own = self.committer.own_gate(&known, &fence);
         Leftovers {
-            versions: own.as_ref().map(|_| self.versions(&known, &fence)).unwrap_or_default(),
+            versions: own.as_ref().map(|_| self.versions(&known, &fence, most)).unwrap_or_default(),
             leases,
             own: own.unwrap_or_default(),
             fence: Some(fence.holds()),
@@ -124,19 +128,17 @@ impl Collector {
         }
     }
 
-    fn versions(&self, known: &Known, fence: &Fence) -> Vec<Planned> {
-        let components = &self.fleet().settings.components;
+    fn versions(&self, known: &Known, fence: &Fence, most: usize) -> Vec<Planned> {
+        // Of whatever component: an extension server that shares the store says what it writes in its own name.
         let membership = |id: &str| match known.leases.get(id) {
             None => Membership::Absent,
-            Some(lease) if lease.component.as_ref().is_some_and(|own| components.contains(own)) => {
-                Membership::Member
-            }
+            Some(lease) if lease.component.as_ref().is_some_and(|own| !own.is_empty()) => Membership::Member,
             Some(lease) => Membership::Foreign(lease.lease.revision),
         };
         let now = now().unix;
         let step = |(name, stored): (&String, &crate::view::StoredVersion)| {
             let found = stored.found();
-            let step = collection(fence, name, &found, membership);
+            let step = collection(fence, name, &found, membership, most);
             let step = step.or_else(|| abandoned(fence, name, &found, stored.created, now))?;
             Some(Planned::new(step, Some(stored), None))
         };
@@ -160,10 +162,10 @@ impl Collector {
         u32::try_from(before).unwrap_or(MOST_TURNS).min(MOST_TURNS)
     }
 
-    async fn remove(&self, found: Leftovers) -> Result<(), Failure> {
+    async fn remove(&self, found: Leftovers, most: usize) -> Result<(), Failure> {
         let own: Vec<_> = found.own.iter().map(|holds| self.committer.compare(holds)).collect();
         let mut outcome = Ok(());
-        for steps in found.versions.chunks(BATCH) {
+        for steps in batches(&found.versions, most) {
             let mut txn = Txn::new();
             txn.compares.extend(own.iter().cloned());
             outcome = outcome.and(self.committer.commit(steps, txn).await);
@@ -179,6 +181,22 @@ impl Collector {
     }
 }
 
+/// Steps that are committed together: as many as have no more conditions than that, but at least one.
+fn batches(mut planned: &[Planned], most: usize) -> Vec<&[Planned]> {
+    let mut batches = Vec::new();
+    while !planned.is_empty() {
+        let mut compares = 0;
+        let fits = planned.iter().take_while(|planned| {
+            compares += planned.step.holds.len();
+            compares <= most
+        });
+        let (batch, rest) = planned.split_at(fits.count().max(1));
+        batches.push(batch);
+        planned = rest;
+    }
+    batches
+}
+
 impl Leftovers {
     fn is_empty(&self) -> bool {
         self.versions.is_empty() && self.leases.is_empty()
@@ -187,7 +205,24 @@ impl Leftovers {
 
 #[cfg(test)]
 mod tests {
+    use concord_storageversion::Step;
+
     use super::*;
+
+    #[test]
+    fn steps_are_committed_together_as_far_as_their_conditions_fit() {
+        let planned = |conditions: &usize| {
+            let holds = vec![Holds::LeaseAbsent("a".to_owned()); *conditions];
+            let step = Step { name: "core.pods".to_owned(), holds, entries: None };
+            Planned::new(step, None, None)
+        };
+        let planned: Vec<Planned> = [3, 3, 4, 1, 30, 2, 8].iter().map(planned).collect();
+        let sizes = |most| batches(&planned, most).iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(10), [3, 1, 1, 2]);
+        assert_eq!(sizes(1), [1; 7]);
+        assert_eq!(sizes(100), [7]);
+        assert!(batches(&[], 10).is_empty());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn who_heard_nobody_waits_until_the_others_had_time_to_speak() {

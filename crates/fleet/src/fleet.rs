@@ -38,7 +38,8 @@ pub struct Settings {
     pub server_id: Option<String>,
     /// What kind of server it is; an extension server has a component of its own.
     pub component: String,
-    /// The kinds of servers whose entries are kept.
+    /// The kinds of servers that have to agree on versions, and whose leases are removed when they are over: as a rule
+    /// the server's own. Entries are kept of every kind.
     pub components: Vec<String>,
     /// Whether versions are registered: the feature gate `StorageVersionAPI`.
     pub register_versions: bool,

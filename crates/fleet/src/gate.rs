@@ -96,7 +96,7 @@ impl WriteGate {
         let (group, resource) = parse_object_name(name).unwrap_or(("", name));
         let resource = GroupResource::new(group, resource);
         let error = self.progress.last_error(&resource).unwrap_or_else(|| match closed {
-            _ if self.shared.known().unreadable.contains(name) => UNREADABLE.to_owned(),
+            _ if self.shared.known().unreadable.contains_key(name) => UNREADABLE.to_owned(),
             Closed::OtherVersion(version) => format!("this server has registered {version}"),
             Closed::NoIdentity | Closed::Unregistered => "<nil>".to_owned(),
         });
@@ -123,7 +123,7 @@ impl Gate for WriteGate {
                 continue;
             }
             // Nobody but an administrator can open it: there is nothing to wait for.
-            let is_hopeless = self.shared.known().unreadable.contains(&closed.0);
+            let is_hopeless = self.shared.known().unreadable.contains_key(&closed.0);
             if is_hopeless || timeout_at(until, changes.changed()).await.is_err() {
                 return Err(self.refusal(&closed.0, &closed.1));
             }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use concord_registry::{Gate as _, Item, Object, Part, metadata_mut};
 use concord_storageversion::{
-    ADVERTISED_ANNOTATION, Fence, HOSTNAME_LABEL, Holds, IDENTITY_LABEL, LeaseStep, NAMESPACE,
-    REGISTERS_ANNOTATION, hostname_label, lease_step, priority, registration,
+    ADVERTISED_ANNOTATION, Fence, Found, HOSTNAME_LABEL, Holds, IDENTITY_LABEL, LeaseStep, NAMESPACE,
+    REGISTERS_ANNOTATION, Record, hostname_label, lease_step, priority, registration,
 };
 use concord_store::{Txn, Write};
 use rand::RngExt as _;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::{
     commit::{Backoff, Committer, Failure, Planned, now_milliseconds, object},
     fleet::{Fleet, lease_key},
+    view::Known,
 };
 
 /// Upstream's bounds of the pauses between failed attempts.
@@ -144,22 +145,56 @@ impl Keeper {
     async fn acquire(&self) -> Result<(), Failure> {
         let fleet = self.fleet();
         let fence = Fence::Acquiring { id: fleet.id().to_owned() };
-        let mut planned = Vec::new();
-        if fleet.versions.is_some() {
-            let known = fleet.shared.known();
-            let essential =
-                |record: &&concord_storageversion::Record| priority(&record.group, &record.resource) == 0;
-            for record in fleet.built_in.iter().map(|built_in| &built_in.record).filter(essential) {
-                let stored = known.versions.get(&record.name());
-                let found = stored.map(|stored| stored.found());
-                let step = registration(&fence, found.as_ref(), &fleet.with_keys(record));
-                planned.extend(step.map(|step| Planned::new(step, stored, None)));
-            }
-        }
+        let planned = match fleet.versions {
+            Some(_) => self.essentials(&fence).inspect_err(|failure| {
+                if let Failure::Failed(error) = failure {
+                    fleet.progress.identity(Some(error.clone()));
+                }
+            })?,
+            None => Vec::new(),
+        };
         let (key, value) = fleet.leases.encode_new(&Committer::context(), NAMESPACE, self.new_lease())?;
         let mut txn = Txn::new().compare(self.committer.compare(&fence.holds()));
         txn.writes.push(Write::Put { key, value, ttl: None });
         self.committer.commit(&planned, txn).await
+    }
+
+    /// What has to be said along with the lease.
+    fn essentials(&self, fence: &Fence) -> Result<Vec<Planned>, Failure> {
+        let fleet = self.fleet();
+        let known = fleet.shared.known();
+        let mut planned = Vec::new();
+        let essential = |record: &&Record| priority(&record.group, &record.resource) == 0;
+        for record in fleet.built_in.iter().map(|built_in| &built_in.record).filter(essential) {
+            let name = record.name();
+            let stored = known.versions.get(&name);
+            let found = match known.unreadable.get(&name) {
+                Some(revision) => Some(self.replaceable(&known, &name, *revision)?),
+                None => stored.map(|stored| stored.found()),
+            };
+            let step = registration(fence, found.as_ref(), &fleet.with_keys(record));
+            planned.extend(step.map(|step| Planned::new(step, stored, None)));
+        }
+        Ok(planned)
+    }
+
+    /// What cannot be read keeps every server from having an identity, and without one nobody can delete it. So whoever is
+    /// alone puts what it has to say in its place. Others may know what it says: then it is for the operator to decide.
+    fn replaceable(&self, known: &Known, name: &str, revision: u64) -> Result<Found<'static>, Failure> {
+        let fleet = self.fleet();
+        let (now, silence) = (now_milliseconds(), fleet.silence());
+        let members = known.members(&fleet.settings.components);
+        let others: Vec<_> = members
+            .keys()
+            .filter(|id| *id != fleet.id() && !known.leases[*id].is_over(now, silence))
+            .collect();
+        if !others.is_empty() {
+            return Err(Failure::Failed(format!(
+                "the stored StorageVersion {name:?} cannot be read, without which no server may write: delete it from the store, or stop the other servers {others:?}"
+            )));
+        }
+        tracing::warn!(name, revision, "A stored StorageVersion that cannot be read is replaced.");
+        Ok(Found { revision, entries: &[] })
     }
 
     fn new_lease(&self) -> Object {

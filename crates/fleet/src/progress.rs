@@ -16,6 +16,8 @@ pub(crate) const UNREADABLE: &str = "the stored StorageVersion cannot be read";
 #[derive(Default)]
 pub(crate) struct Progress {
     resources: RwLock<HashMap<GroupResource, Registered>>,
+    /// What keeps custom resources from being registered. Those are not waited for: a definition can come at any time.
+    customs: RwLock<HashMap<GroupResource, String>>,
     completed: AtomicBool,
     definitions_tried: AtomicBool,
     identified: AtomicBool,
@@ -46,8 +48,20 @@ impl Progress {
         resources.entry(resource.clone()).or_default().last_error = Some(error.to_owned());
     }
 
+    pub(crate) fn custom_failed(&self, resource: GroupResource, error: &str) {
+        self.customs.write().insert(resource, error.to_owned());
+    }
+
+    /// Forgets what kept custom resources that are registered by now, or not defined any more.
+    pub(crate) fn keep_custom_failures(&self, is_pending: impl Fn(&GroupResource) -> bool) {
+        if !self.customs.read().is_empty() {
+            self.customs.write().retain(|resource, _| is_pending(resource));
+        }
+    }
+
     pub(crate) fn last_error(&self, resource: &GroupResource) -> Option<String> {
-        self.resources.read().get(resource)?.last_error.clone()
+        let built_in = self.resources.read().get(resource).and_then(|known| known.last_error.clone());
+        built_in.or_else(|| self.customs.read().get(resource).cloned())
     }
 
     pub(crate) fn complete(&self) {

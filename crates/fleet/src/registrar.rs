@@ -6,10 +6,12 @@ use std::{
     time::Duration,
 };
 
+use concord_meta::GroupResource;
 use concord_registry::{Item, Storage};
 use concord_replica::{Batch, Closed, Entry, Error as ReplicaError, Scope, Snapshot, Subscription};
 use concord_storageversion::{
-    Fence, Found, Holds, Phase, Record, Step, cannot_read, order, phase, registration, withdrawal,
+    Fence, Found, Holds, Phase, Record, Step, cannot_read, object_name, order, phase, registration,
+    withdrawal,
 };
 use concord_store::Txn;
 use parking_lot::Mutex;
@@ -235,8 +237,14 @@ impl Registrar {
     fn report(&self, steps: &[Planned], error: &str) {
         let names: BTreeSet<&str> = steps.iter().map(|planned| planned.step.name.as_str()).collect();
         tracing::warn!(error, count = names.len(), "Storage versions could not be registered.");
+        let progress = &self.fleet().progress;
         for built_in in self.fleet().built_in.iter().filter(|known| names.contains(&*known.record.name())) {
-            built_in.names.iter().for_each(|name| self.fleet().progress.failed(name, error));
+            built_in.names.iter().for_each(|name| progress.failed(name, error));
+        }
+        let definitions = self.definitions.lock();
+        let customs = definitions.iter().flat_map(BTreeMap::values);
+        for custom in customs.filter(|custom| names.contains(&*custom.name())) {
+            progress.custom_failed(GroupResource::new(custom.group.as_str(), &custom.resource), error);
         }
     }
 
@@ -248,7 +256,7 @@ impl Registrar {
         let mut is_complete = true;
         for built_in in &self.fleet().built_in {
             let name = built_in.record.name();
-            let is_readable = !known.unreadable.contains(&name);
+            let is_readable = !known.unreadable.contains_key(&name);
             let step = is_readable.then(|| self.step(known, fence, &built_in.record)).flatten();
             for name in &built_in.names {
                 match (is_readable, &step) {
@@ -267,12 +275,18 @@ impl Registrar {
         let Some(definitions) = definitions.as_ref() else { return planned };
         let mut customs: Vec<&Record> = definitions.values().collect();
         customs.sort_by(|one, other| order(one, other));
+        let mut pending = BTreeSet::new();
         for record in customs {
             // What the server has built in is not what somebody defines under the same name.
-            if names.insert(record.name()) && !known.unreadable.contains(&record.name()) {
-                planned.extend(self.step(known, fence, record));
+            if names.insert(record.name()) && !known.unreadable.contains_key(&record.name()) {
+                let step = self.step(known, fence, record);
+                pending.extend(step.as_ref().map(|_| record.name()));
+                planned.extend(step);
             }
         }
+        let is_pending =
+            |custom: &GroupResource| pending.contains(&object_name(&custom.group, &custom.resource));
+        self.fleet().progress.keep_custom_failures(is_pending);
         for (name, stored) in known.versions.iter().filter(|(name, _)| !names.contains(*name)) {
             let step = withdrawal(fence, name, &stored.found());
             planned.extend(step.map(|step| Planned::new(step, Some(stored), None)));

@@ -1,10 +1,6 @@
 //! What the log says about servers and their versions.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use concord_registry::Item;
@@ -42,8 +38,8 @@ pub(crate) struct Known {
     pub(crate) is_loaded: bool,
     /// By the name of the StorageVersion.
     pub(crate) versions: BTreeMap<String, StoredVersion>,
-    /// The names of StorageVersions that nobody can make sense of.
-    pub(crate) unreadable: BTreeSet<String>,
+    /// The names of StorageVersions that nobody can make sense of, and the revisions at which they were written.
+    pub(crate) unreadable: BTreeMap<String, Revision>,
     /// By name: every lease in the namespace of identities.
     pub(crate) leases: BTreeMap<String, StoredLease>,
     /// Since when there are no other servers than now.
@@ -197,10 +193,12 @@ impl FleetView {
         if let Some(name) = name(&self.versions) {
             let before = known.versions.remove(name);
             known.unreadable.remove(name);
-            match entry.map(|entry| StoredVersion::read(entry, before.as_ref())) {
-                Some(Some(now)) => drop(known.versions.insert(name.to_owned(), now)),
-                Some(None) => drop(known.unreadable.insert(name.to_owned())),
-                None => {}
+            let Some(entry) = entry else { return };
+            match StoredVersion::read(entry, before.as_ref()) {
+                Some(now) => drop(known.versions.insert(name.to_owned(), now)),
+                None => {
+                    known.unreadable.insert(name.to_owned(), entry.mod_revision);
+                }
             }
         } else if let Some(name) = name(&self.leases) {
             let before = known.leases.remove(name);

@@ -8,7 +8,7 @@ pub const EMPTY_GRACE_SECONDS: i64 = 60;
 /// What the lease of an ID says about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// There is a lease of a component that registers versions.
+    /// There is a lease that says that it is a server's identity.
     Member,
     /// There is no lease of that name.
     Absent,
@@ -18,20 +18,25 @@ pub enum Membership {
 
 /// What is to be done about entries whose servers are gone; `None` if there are none. That they are gone is a condition
 /// of the step, for each of them: a server that comes back at the same moment is never stripped.
+///
+/// A store takes only so many conditions at once, and anybody can write entries of servers that never were. So at most
+/// `most` of them are removed, and at least one; the rest is left for the next step.
 pub fn collection(
     fence: &Fence,
     name: &str,
     found: &Found<'_>,
     membership: impl Fn(&str) -> Membership,
+    most: usize,
 ) -> Option<Step> {
     let mut holds = vec![fence.holds(), Found::unchanged(Some(found), name)];
     let mut left: Vec<Entry> = Vec::new();
     for entry in found.entries {
         let id = &entry.api_server_id;
+        let is_enough = holds.len() >= most.max(1) + 2;
         match membership(id) {
-            Membership::Member => left.push(entry.clone()),
-            Membership::Absent => holds.push(Holds::LeaseAbsent(id.clone())),
-            Membership::Foreign(revision) => holds.push(Holds::LeaseAt(id.clone(), revision)),
+            Membership::Absent if !is_enough => holds.push(Holds::LeaseAbsent(id.clone())),
+            Membership::Foreign(revision) if !is_enough => holds.push(Holds::LeaseAt(id.clone(), revision)),
+            _ => left.push(entry.clone()),
         }
     }
     if left.len() == found.entries.len() {
@@ -80,7 +85,7 @@ mod tests {
         ] {
             let before = entries(before);
             let found = Found { revision: 9, entries: &before };
-            let step = collection(&fence, "core.pods", &found, membership);
+            let step = collection(&fence, "core.pods", &found, membership, 9);
             assert_eq!(step.map(|step| step.entries.map(|left| left.len())), after, "{before:?}");
         }
     }
@@ -90,7 +95,7 @@ mod tests {
         let fence = Fence::Held { id: "m1".to_owned(), since: 2 };
         let before = entries(&["m1", "gone", "foreign"]);
         let found = Found { revision: 9, entries: &before };
-        let step = collection(&fence, "core.pods", &found, membership).expect("something to do");
+        let step = collection(&fence, "core.pods", &found, membership, 9).expect("something to do");
         let expected = [
             Holds::LeaseSince("m1".to_owned(), 2),
             Holds::StorageVersionAt("core.pods".to_owned(), 9),
@@ -98,6 +103,21 @@ mod tests {
             Holds::LeaseAt("foreign".to_owned(), 4),
         ];
         assert_eq!(step.holds, expected);
+    }
+
+    #[test]
+    fn not_more_is_removed_at_once_than_a_store_compares() {
+        let fence = Fence::Held { id: "m1".to_owned(), since: 2 };
+        let before = entries(&["gone1", "m1", "gone2", "foreign", "gone3"]);
+        let found = Found { revision: 9, entries: &before };
+        for (most, holds, left) in [(0, 3, 4), (1, 3, 4), (2, 4, 3), (4, 6, 1), (9, 6, 1)] {
+            let step = collection(&fence, "core.pods", &found, membership, most).expect("something to do");
+            assert_eq!(
+                (step.holds.len(), step.entries.map(|left| left.len())),
+                (holds, Some(left)),
+                "{most}"
+            );
+        }
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Decisions<'_> {
             _ => self.state.leases[crate::state::server(other)].is_none(),
         };
         let membership = |other: &str| if gone(other) { Membership::Absent } else { Membership::Member };
-        let step = collection(fence, &name, &found, membership);
+        let step = collection(fence, &name, &found, membership, usize::MAX);
         let empty = || {
             (!self.race(Race::CreateThenFill)).then(|| abandoned(fence, &name, &found, 0, i64::MAX)).flatten()
         };

@@ -1,5 +1,9 @@
+use std::sync::Arc;
+
 use concord_registry::Part;
-use concord_store::{Store as _, Txn};
+use concord_store::{Store, Txn};
+use concord_store_etcd::{Config, EtcdStore};
+use concord_testing::etcd::Cluster;
 use serde_json::{Value, json};
 
 use crate::support::{Kind, LEASES, Log, STORAGE_VERSIONS, Server, wait_for, wait_said};
@@ -56,18 +60,17 @@ async fn entries_live_as_long_as_their_leases() {
 async fn a_lease_that_is_not_a_servers_counts_as_none() {
     let log = Log::new();
     let server = Server::ready(&log, &Kind::new("a")).await;
-    identity(&server, "x", "something-else").await;
+    let lease = json!({"metadata": {"name": "x", "labels": {"app": "kube-apiserver"}}, "spec": {}});
+    server.create(LEASES, "kube-system", lease).await.expect("created");
     object(&server, "test.things", says(&[("x", "test/v1")])).await;
     wait_gone(&server, "test.things").await;
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_extension_servers_entries_stay_where_its_component_is_known() {
+async fn an_extension_servers_entries_stay_whatever_its_component() {
     let log = Log::new();
-    let mut kind = Kind::new("a");
-    kind.settings.components.push("metrics-server".to_owned());
-    let server = Server::ready(&log, &kind).await;
+    let server = Server::ready(&log, &Kind::new("a")).await;
     identity(&server, "x", "metrics-server").await;
     object(&server, "test.things", says(&[("x", "test/v1")])).await;
     let other = json!({"metadata": {"name": "test.gone"}});
@@ -77,6 +80,30 @@ async fn an_extension_servers_entries_stay_where_its_component_is_known() {
     server.update(STORAGE_VERSIONS, ("", "test.gone"), Part::Sub("status"), set).await;
     wait_gone(&server, "test.gone").await;
     assert_eq!(server.said("test.things").await, "x=test/v1 -> test/v1");
+    server.stop().await;
+}
+
+/// More than an etcd compares in one transaction, in one object and in several.
+#[tokio::test(flavor = "multi_thread")]
+async fn any_number_of_entries_of_nobody_is_removed_from_an_etcd() {
+    let cluster = Cluster::single().await.expect("an etcd");
+    let config = Config::new(cluster.endpoints().iter().cloned());
+    let store: Arc<dyn Store> = Arc::new(EtcdStore::open(config).await.expect("a store"));
+    let server = Server::start_between(store.clone(), store.clone(), &Kind::new("a"));
+    server.registered().await;
+    identity(&server, "x", "kube-apiserver").await;
+    let ids: Vec<String> = (0..300).map(|at| format!("nobody-{at}")).collect();
+    let nobody: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), "test/v1")).collect();
+    let all = [&nobody[..150], &[("x", "test/v1")], &nobody[150..]].concat();
+    object(&server, "test.many", says(&all)).await;
+    let several: Vec<String> = (0..5).map(|at| format!("test.some{at}")).collect();
+    for (at, name) in several.iter().enumerate() {
+        object(&server, name, says(&nobody[at * 50..][..50])).await;
+    }
+    wait_said(&server, "test.many", "x=test/v1 -> test/v1").await;
+    for name in &several {
+        wait_gone(&server, name).await;
+    }
     server.stop().await;
 }
 

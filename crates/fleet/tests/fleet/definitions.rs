@@ -1,7 +1,11 @@
 use concord_registry::{Part, metadata};
+use concord_store::Txn;
 use serde_json::{Value, json};
 
-use crate::support::{DEFINITIONS, Kind, Log, Server, wait_for, wait_said};
+use crate::{
+    faulty::Faulty,
+    support::{DEFINITIONS, Kind, Log, Server, wait_for, wait_said},
+};
 
 fn versions(stored: &str, names: &[&str]) -> Value {
     let version = |name: &&str| {
@@ -76,5 +80,24 @@ async fn many_definitions_are_registered_at_once() {
     }
     let revisions = log.revision().await - before;
     assert!(revisions < 40, "{revisions} commits in {:?}", started.elapsed());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_waits_for_a_custom_resource_is_told_what_keeps_it() {
+    let log = Log::new();
+    let (store, _) = Faulty::new(&log.store, None);
+    let server = Server::start_on(&log, store.clone(), &Kind::new("a"));
+    server.registered().await;
+    let of_foos = "/registry/storageversions/example.com.foos";
+    store.refuse(move |txn| txn.writes.iter().any(|write| write.key() == of_foos));
+    define(&server, "foos", "v1", &["v1"]).await;
+    let object = r#"{"kind":"Foo","apiVersion":"example.com/v1","metadata":{}}"#;
+    let mut txn = Txn::new().put("/registry/example.com/foos/default/one", object);
+    let refused = server.fleet.gate().pass(&mut txn).await.expect_err("it is not registered");
+    assert!(refused.message.contains("refused by the test"), "{refused}");
+    store.refuse(|_| false);
+    wait_said(&server, "example.com.foos", "a=example.com/v1 -> example.com/v1").await;
+    server.fleet.gate().pass(&mut txn).await.expect("it is registered");
     server.stop().await;
 }

@@ -60,6 +60,7 @@ pub(crate) struct Faulty {
     count: AtomicUsize,
     reached: Mutex<Option<oneshot::Sender<()>>>,
     waiting: Mutex<Option<Waiting>>,
+    refused: Mutex<Option<Matches>>,
 }
 
 impl Faulty {
@@ -74,6 +75,7 @@ impl Faulty {
             count: AtomicUsize::new(0),
             reached: Mutex::new(Some(reached)),
             waiting: Mutex::new(None),
+            refused: Mutex::new(None),
         };
         (Arc::new(faulty), there)
     }
@@ -88,6 +90,11 @@ impl Faulty {
         let ((arrived, there), (release, released)) = (oneshot::channel(), oneshot::channel());
         *self.waiting.lock() = Some(Waiting { matches: Box::new(matches), arrived, released });
         Held { arrived: there, release }
+    }
+
+    /// Refuses every transaction of a kind.
+    pub(crate) fn refuse(&self, matches: impl Fn(&Txn) -> bool + Send + Sync + 'static) {
+        *self.refused.lock() = Some(Box::new(matches));
     }
 
     fn waits(&self, txn: &Txn) -> Option<Waiting> {
@@ -120,6 +127,9 @@ impl Store for Faulty {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         if let Some((_, fault)) = self.plan.filter(|(at, _)| *at == number) {
             return self.fail(fault, txn).await;
+        }
+        if self.refused.lock().as_ref().is_some_and(|refused| refused(&txn)) {
+            return Err(Error::unavailable("refused by the test"));
         }
         if let Some(Waiting { arrived, released, .. }) = self.waits(&txn) {
             arrived.send(()).ok();

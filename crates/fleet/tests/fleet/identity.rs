@@ -92,6 +92,29 @@ async fn the_next_process_of_a_server_supersedes_the_last_one() {
     first.stop().await;
 }
 
+/// Row 41: two servers that were given one ID.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lost_its_id_to_another_server_says_what_the_operator_has_to_do() {
+    let log = Log::new();
+    let first = Server::ready(&log, &Kind::new("a")).await;
+    let checks = first.fleet.health(concord_server::HealthChecks::new());
+    wait_for("health", || async { checks.is_ready().await.then_some(()) }).await;
+    let mut other = Kind::new("a");
+    other.settings.hostname = "elsewhere".to_owned();
+    let second = Server::ready(&log, &other).await;
+    wait_for("a red check", || async { (!checks.is_ready().await).then_some(()) }).await;
+    let refused = first.config_map("a--1").await.expect_err("it writes nothing any more");
+    let lease = lease(&second, "a").await.expect("a lease");
+    let holder = lease["spec"]["holderIdentity"].as_str().expect("a holder");
+    let expected = format!(
+        r#"this server does not hold its identity lease "a": another server with the ID "a" has taken the identity lease (holder "{holder}", host "elsewhere"): give each server an ID of its own with --server-id"#
+    );
+    assert_eq!((refused.code, refused.message), (503, expected));
+    second.stop().await;
+    wait_for("health", || async { checks.is_ready().await.then_some(()) }).await;
+    first.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_of_servers_that_are_not_heard_of_are_removed() {
     let log = Log::new();

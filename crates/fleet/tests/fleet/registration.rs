@@ -190,20 +190,57 @@ async fn what_cannot_be_read_keeps_its_own_resource_waiting_and_says_why() {
     server.stop().await;
 }
 
+/// Without them nobody has an identity, and without an identity nobody could delete them.
+#[tokio::test(flavor = "multi_thread")]
+async fn essential_objects_that_cannot_be_read_are_replaced_by_whoever_is_alone() {
+    for name in ["coordination.k8s.io.leases", "core.namespaces", "internal.apiserver.k8s.io.storageversions"]
+    {
+        let log = Log::new();
+        let key = format!("/registry/storageversions/{name}");
+        log.store.transact(Txn::new().put(key, "\0not JSON")).await.expect("stored");
+        let server = Server::ready(&log, &Kind::new("a")).await;
+        assert!(server.said(name).await.starts_with("a="), "{name}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn essential_objects_that_others_may_be_able_to_read_are_left_to_the_operator() {
+    let log = Log::new();
+    let key = "/registry/storageversions/core.namespaces";
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "b",
+        "namespace": "kube-system", "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}},
+        "spec": {"holderIdentity": "b_1", "leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"}});
+    let lease = ("/registry/leases/kube-system/b", lease.to_string());
+    log.store.transact(Txn::new().put(key, "\0not JSON").put(lease.0, lease.1)).await.expect("stored");
+    let server = Server::start(&log, &Kind::new("a"));
+    let refused = server.config_map("a--1").await.expect_err("nobody may write");
+    let why = r#"the stored StorageVersion "core.namespaces" cannot be read"#;
+    assert!(refused.message.contains(why) && refused.message.contains(r#"["b"]"#), "{refused}");
+    let checks = server.fleet.health(concord_server::HealthChecks::new());
+    assert!(!checks.is_ready().await);
+    assert_eq!(log.names("leases/kube-system").await, ["b"]);
+    log.store.transact(Txn::new().delete(key)).await.expect("deleted");
+    server.registered().await;
+    assert!(checks.is_ready().await);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extension_server_is_a_member_with_its_own_component() {
     let log = Log::new();
-    let components = vec!["kube-apiserver".to_owned(), "bookshelf".to_owned()];
-    let mut kind = Kind::new("a");
-    kind.settings.components.clone_from(&components);
+    let kind = Kind::new("a");
     let mut extension = Kind::new("shelf");
-    (extension.settings.component, extension.settings.components) = ("bookshelf".to_owned(), components);
+    let bookshelf = "bookshelf".to_owned();
+    (extension.settings.component, extension.settings.components) = (bookshelf.clone(), vec![bookshelf]);
     let (server, extension) = (Server::ready(&log, &kind).await, Server::ready(&log, &extension).await);
     extension.config_map("shelf--1").await.expect("written");
     wait_said(&server, "core.configmaps", "a=v1,shelf=v1 -> v1").await;
     assert!(server.fleet.agreement("", "configmaps").is_ok());
     let lease = server.get(crate::support::LEASES, "kube-system", "shelf").await.expect("a lease");
     assert_eq!(lease["metadata"]["labels"]["apiserver.kubernetes.io/identity"], "bookshelf");
+    // Each kind agrees among its own; but nobody writes anything else in the meantime.
+    assert!(extension.fleet.agreement("", "configmaps").is_ok());
     assert_eq!(audit(&log, &[("configmaps", "core.configmaps")]).await, 1);
     extension.stop().await;
     // With its lease, everything that it said is gone.
