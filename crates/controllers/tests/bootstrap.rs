@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use concord_controllers::{Bootstrap, Config};
 use concord_registry::Part;
-use concord_store::{Store as _, Txn};
+use concord_store::{Compare, Store as _, Txn};
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, PATIENCE, Server, config};
@@ -145,4 +145,29 @@ async fn servers_of_a_fleet_are_listed_while_they_are_there() {
     one.until("/endpoints/default/kubernetes", listed(&["192.0.2.1"])).await;
     let ended = tokio::time::timeout(Duration::from_secs(10), first.shutdown()).await;
     assert!(ended.is_ok(), "stops in time");
+}
+
+/// A process that another one has superseded says nothing in the name of its server, not even good-bye.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_not_itself_any_more_neither_keeps_nor_takes_back_its_address() {
+    let cluster = Cluster::new();
+    let identity = cluster.store.transact(Txn::new().put("/identity", "a")).await.expect("stored").revision;
+    let fence = Compare::create_revision("/identity", identity);
+    let shared = Config { shared_store: true, ..config() };
+    let server = cluster.server().await.fenced(fence.clone());
+    let first = server.start_as(shared.clone());
+    let address = "/registry/masterleases/192.0.2.1";
+    let started = Instant::now();
+    while cluster.keys("/registry/masterleases/").await != [address] {
+        assert!(started.elapsed() < PATIENCE, "it never says where it is");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    cluster.store.transact(Txn::new().delete("/identity")).await.expect("deleted");
+    first.shutdown().await;
+    assert_eq!(cluster.keys("/registry/masterleases/").await, [address], "it is another one's by now");
+    cluster.store.transact(Txn::new().delete(address)).await.expect("deleted");
+    let late = cluster.server().await.fenced(fence).start_as(shared);
+    becomes_quiet(&cluster).await;
+    assert_eq!(cluster.keys("/registry/masterleases/").await, [""; 0]);
+    late.shutdown().await;
 }

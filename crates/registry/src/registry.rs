@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use concord_meta::{Status, options::ReadAt};
 use concord_replica::Replica;
-use concord_store::Store;
+use concord_store::{Store, Txn};
 
 use crate::{Admission, Gate, Item, ObjectName, Observer, Storage};
 
@@ -41,6 +41,20 @@ impl Registry {
     /// The store the registry writes to.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// A transaction that is committed only while this server is the one it says it is: for what is no object, and still must
+    /// not be written by a process that another one has superseded. May wait as every write does.
+    ///
+    /// # Errors
+    ///
+    /// Why this server cannot write now.
+    pub async fn begin(&self) -> Result<Txn, Status> {
+        let mut txn = Txn::new();
+        if let Some(gate) = &self.gate {
+            gate.pass(&mut txn).await?;
+        }
+        Ok(txn)
     }
 
     /// One object.

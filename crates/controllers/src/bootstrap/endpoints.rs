@@ -4,7 +4,7 @@ use bytes::Bytes;
 use concord_meta::{Reason, Status};
 use concord_registry::{Object, Registry, Resources};
 use concord_replica::{Closed, Error as ReplicaError, Scope, Snapshot, Subscription};
-use concord_store::{KeyRange, Txn};
+use concord_store::KeyRange;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,9 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// How long a server that said nothing is believed to be there.
 const BELIEVED: Duration = Duration::from_secs(15);
+
+/// How long a server that ends tries to say so; a process that has no identity any more has nothing to say.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// Keeps the Endpoints and the EndpointSlice `default/kubernetes` those of the servers that are there.
 ///
@@ -48,11 +51,20 @@ impl ServerAddresses {
     pub(crate) async fn run(self, cancel: CancellationToken) {
         cancel.run_until_cancelled(self.follow()).await;
         if self.config.shared_store {
-            let left = self.writer.registry.store().transact(Txn::new().delete(self.key()));
-            if let Err(error) = left.await {
-                tracing::debug!(%error, "The address of this server stays for some seconds.");
+            match tokio::time::timeout(PARTING, self.leave()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "The address of this server stays for some seconds.")
+                }
+                Err(_) => tracing::debug!("The address of this server stays for some seconds."),
             }
         }
+    }
+
+    async fn leave(&self) -> Result<(), Status> {
+        let registry = &self.writer.registry;
+        let txn = registry.begin().await?.delete(self.key());
+        registry.store().transact(txn).await.map(drop).map_err(Status::internal_error)
     }
 
     async fn follow(&self) {
@@ -115,8 +127,9 @@ impl ServerAddresses {
         let value = json!({
             "kind": "Endpoints", "apiVersion": "v1", "metadata": {}, "subsets": [{"addresses": [{"ip": address}]}],
         });
-        let txn = Txn::new().put_with_ttl(self.key(), concord_codec::encode(&value), BELIEVED);
-        self.writer.registry.store().transact(txn).await.map(drop).map_err(Status::internal_error)
+        let registry = &self.writer.registry;
+        let txn = registry.begin().await?.put_with_ttl(self.key(), concord_codec::encode(&value), BELIEVED);
+        registry.store().transact(txn).await.map(drop).map_err(Status::internal_error)
     }
 
     /// The servers that are there, this one included.

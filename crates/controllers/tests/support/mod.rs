@@ -25,7 +25,7 @@ use concord_registry::{
 };
 use concord_replica::Replica;
 use concord_schema::{Builder, ListType, Presence, Scalar, Schema, TypeId};
-use concord_store::{KeyRange, Scan, Store};
+use concord_store::{Compare, KeyRange, Scan, Store, Txn};
 use concord_store_embedded::{EmbeddedStore, Options};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -251,6 +251,17 @@ impl Cluster {
     }
 }
 
+/// Something that has to hold for everything that a server writes.
+struct Fence(Compare);
+
+#[async_trait::async_trait]
+impl concord_registry::Gate for Fence {
+    async fn pass(&self, txn: &mut Txn) -> Result<(), Status> {
+        txn.compares.push(self.0.clone());
+        Ok(())
+    }
+}
+
 async fn server_on(store: Arc<dyn Store>, resources: Arc<dyn Resources>) -> Server {
     let replica = Replica::start(store.clone(), concord_replica::Config::default(), Vec::new());
     let replica = Arc::new(replica);
@@ -264,6 +275,15 @@ async fn server_on(store: Arc<dyn Store>, resources: Arc<dyn Resources>) -> Serv
         vec![Arc::new(lifecycle), Arc::new(services.expect("there are services")), Arc::new(quota)];
     let registry = Registry::new(store, replica, admission);
     Server { registry: Arc::new(registry), resources }
+}
+
+impl Server {
+    /// The same, but it writes only while that holds.
+    pub(crate) fn fenced(self, fence: Compare) -> Self {
+        let registry =
+            Registry::new(self.registry.store().clone(), self.registry.replica().clone(), Vec::new());
+        Self { registry: Arc::new(registry.with_gate(Arc::new(Fence(fence)))), ..self }
+    }
 }
 
 pub(crate) fn context() -> Context {
