@@ -1,6 +1,7 @@
 //! The answer to a request that has no object: the failure, or the bare success.
 
 mod failures;
+mod protobuf;
 mod storage;
 mod wire;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use concord_codec::{JSON_AND_YAML, MediaType, encode_yaml, negotiate, no_transform, wants_pretty};
+use concord_codec::{JSON_YAML_AND_PROTOBUF, MediaType, encode_yaml, negotiate, no_transform, wants_pretty};
 use concord_meta::Status;
 use http::{
     HeaderValue, StatusCode,
@@ -54,8 +54,11 @@ impl Accept {
 /// that accepts nothing of what there is gets its error as JSON: an error must not hide behind another one.
 #[must_use]
 pub fn respond_status(status: &Status, accept: &Accept) -> Response {
-    let negotiated = negotiate(accept.header(), JSON_AND_YAML, no_transform);
+    let negotiated = negotiate(accept.header(), JSON_YAML_AND_PROTOBUF, no_transform);
     let (media_type, body) = match negotiated {
+        Ok(choice) if choice.media_type == MediaType::Protobuf => {
+            (MediaType::Protobuf, Ok(status.to_protobuf()))
+        }
         Ok(choice) if choice.media_type == MediaType::Yaml => (MediaType::Yaml, yaml(status)),
         Ok(choice) => (MediaType::Json, go_json(status, choice.pretty || accept.pretty)),
         Err(_) => (MediaType::Json, go_json(status, true)),
@@ -115,6 +118,7 @@ pub(crate) fn go_json(value: &impl Serialize, pretty: bool) -> serde_json::Resul
 #[cfg(test)]
 mod tests {
     use concord_meta::Status;
+    use http_body_util::BodyExt as _;
 
     use super::*;
     use crate::http::testing::{read, request};
@@ -146,7 +150,7 @@ mod tests {
         for (headers, query, content_type, body) in [
             (&[][..], "", "application/json", COMPACT),
             (
-                &[("accept", "application/vnd.kubernetes.protobuf,application/json")],
+                &[("accept", "application/json,application/vnd.kubernetes.protobuf")],
                 "",
                 "application/json",
                 COMPACT,
@@ -162,6 +166,16 @@ mod tests {
         ] {
             let expected = (content_type.to_owned(), body.to_owned());
             assert_eq!(answer(headers, query).await, expected, "{headers:?} {query}");
+        }
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        let status = Status::bad_request("<b>");
+        for accept in [protobuf, "application/vnd.kubernetes.protobuf,application/json"] {
+            let mut request = request("GET", "/api/v1/pods");
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+            let response = respond_status(&status, &Accept::of(&request));
+            assert_eq!(response.headers()["content-type"], protobuf);
+            let body = response.into_body().collect().await.expect("a body").to_bytes();
+            assert_eq!(body, status.to_protobuf(), "{accept}");
         }
         let (content_type, yaml) = answer(&[("accept", "application/yaml")], "").await;
         assert_eq!(content_type, "application/yaml");
