@@ -178,6 +178,7 @@ impl Parts {
             follower,
             extensions,
             peers: peers::discovery(peers.as_ref()),
+            beta_discovery: !emulation.features.enabled("AggregatedDiscoveryRemoveBetaType"),
         };
         let apis = Arc::new(Apis::new(registry.clone(), set, settings));
         let resources: Arc<dyn Resources> = apis.clone();

@@ -36,6 +36,9 @@ pub struct Settings {
     pub extensions: Option<Arc<ExtensionSource>>,
     /// Who knows what other servers of the fleet serve.
     pub peers: Option<Arc<dyn PeerDiscovery>>,
+    /// Whether aggregated discovery is served as v2beta1, too. Default: no, as upstream since 1.33, unless
+    /// `AggregatedDiscoveryRemoveBetaType` is turned off.
+    pub beta_discovery: bool,
 }
 
 /// Knows what all servers of a fleet serve together.

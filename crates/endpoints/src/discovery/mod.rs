@@ -113,7 +113,9 @@ fn find(
         }
         check_accept(accept.header(), JSON_AND_YAML, false)?;
     }
-    if let (Page::Core | Page::Groups, Some(choice)) = (page, aggregated_choice(accept)) {
+    if let (Page::Core | Page::Groups, Some(choice)) =
+        (page, aggregated_choice(accept, settings.beta_discovery))
+    {
         let is_core = matches!(page, Page::Core);
         return aggregated_answer(shown, settings, is_core, &choice, request).map(Some);
     }
@@ -132,9 +134,10 @@ struct Choice {
 }
 
 /// Any clause that asks for the aggregated form wins over those that do not, as upstream has it.
-fn aggregated_choice(accept: &Accept) -> Option<Choice> {
+fn aggregated_choice(accept: &Accept, with_beta: bool) -> Option<Choice> {
+    let is_served = |generation| generation == Generation::V2 || with_beta;
     let choice = negotiate(accept.header(), JSON_AND_YAML, |_, convert| {
-        convert.is_some_and(|convert| Generation::of(convert).is_some())
+        convert.and_then(Generation::of).is_some_and(is_served)
     });
     let choice = choice.ok()?;
     let generation = Generation::of(choice.convert.as_ref()?)?;

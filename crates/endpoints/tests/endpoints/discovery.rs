@@ -1,5 +1,6 @@
 //! Discovery.
 
+use concord_endpoints::Settings;
 use serde_json::{Value, json};
 
 use crate::support::Server;
@@ -64,7 +65,7 @@ const V2BETA1: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGr
 
 #[tokio::test]
 async fn the_aggregated_document_has_everything() {
-    let server = Server::new().await;
+    let server = Server::with(Settings { beta_discovery: true, ..Settings::default() }).await;
     for (accept, version, content_type) in [
         (V2.to_owned(), "apidiscovery.k8s.io/v2", V2),
         (V2BETA1.to_owned(), "apidiscovery.k8s.io/v2beta1", V2BETA1),
@@ -134,6 +135,8 @@ async fn discovery_is_negotiated() {
         ("GET", "/api/v1", V2, 406, only),
         ("GET", "/apis/example.com", V2, 406, only),
         ("GET", "/apis", "text/html", 406, only),
+        ("GET", "/apis", V2BETA1, 406, only),
+        ("GET", "/api", V2BETA1, 406, only),
         ("POST", "/api/v1", "", 405, "the server does not allow this method on the requested resource"),
         ("POST", "/api", "", 405, "the server does not allow this method on the requested resource"),
         ("POST", "/apis", "", 200, ""),
@@ -143,6 +146,11 @@ async fn discovery_is_negotiated() {
         let answer = server.ask(method, path, &[("accept", accept)], b"").await;
         assert_eq!((answer.code, answer.message().as_str()), (code, message), "{method} {path} {accept}");
     }
+    // Who asks for what is not served any more gets the next best of what it accepts.
+    let older = server.accept("/apis", &format!("{V2BETA1},application/json")).await;
+    assert_eq!((older.code, older.json()["kind"].as_str()), (200, Some("APIGroupList")));
+    let newer = server.accept("/apis", &format!("{V2BETA1},{V2},application/json")).await;
+    assert_eq!(newer.header("content-type"), V2);
     let yaml = server.accept("/apis/example.com", "application/yaml").await;
     assert!(
         yaml.text().starts_with("apiVersion: v1\nkind: APIGroup\nname: example.com\n"),

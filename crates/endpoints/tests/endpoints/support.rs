@@ -48,13 +48,17 @@ impl Answer {
 
 impl Server {
     pub(crate) async fn new() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = EmbeddedStore::open(&Options::new(directory.path().join("db")));
         let store = Arc::new(store.expect("a store"));
         let replica = Arc::new(Replica::start(store.clone(), Config::default(), Vec::new()));
         replica.consistent(Duration::from_secs(30)).await.expect("loads");
         let registry = Arc::new(Registry::new(store, replica, Vec::new()));
-        let settings = Settings { server_address: "192.0.2.1:6443".to_owned(), ..Settings::default() };
+        let settings = Settings { server_address: "192.0.2.1:6443".to_owned(), ..settings };
         let apis = Arc::new(Apis::new(registry, resources::set(), settings));
         Self { apis, _directory: directory }
     }
