@@ -10,6 +10,7 @@ use concord_testing::{
     webhook::{Asked, Certificate, Reply, WebhookServer},
 };
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -61,6 +62,7 @@ fn liar(asked: &Asked) -> Reply {
         "/apis" => Reply::ok(&list(&[
             ("lies.example.com", "hangups"),
             ("ends.example.com", "ends"),
+            ("cuts.example.com", "cuts"),
             ("waits.example.com", "waits"),
             ("unknown.example.com", "unknowns"),
             ("foreign.example.com", "foreigns"),
@@ -69,6 +71,7 @@ fn liar(asked: &Asked) -> Reply {
         ])),
         _ if path.contains("hangups") => Reply::hang_up(),
         _ if path.contains("ends") => Reply::endless(),
+        _ if path.contains("cuts") => Reply::cut(),
         _ if path.contains("waits") => Reply::never(),
         _ if path.contains("unknowns") => Reply::new("404 Not Found", "404 page not found\n"),
         _ if path.contains("foreigns") => Reply::new("401 Unauthorized", "{}"),
@@ -84,13 +87,17 @@ async fn a_server_that_lies_harms_nobody_but_itself() {
     first.stop("TERM").await;
     let liars = WebhookServer::start(Certificate::For(NAME), liar).await.expect("a server");
     let foreign = WebhookServer::start(Certificate::For(NAME), liar).await.expect("a server");
-    let huge = WebhookServer::start(Certificate::For(NAME), |_| Reply::ok(&" ".repeat(20 << 20))).await;
+    let misnamed = WebhookServer::start(Certificate::For("other.default.svc"), liar).await.expect("a server");
+    let huge = WebhookServer::start(Certificate::For(NAME), |_| Reply::ok(&" ".repeat(100 << 20))).await;
     let huge = huge.expect("a server");
     let hung = WebhookServer::start(Certificate::For(NAME), |_| Reply::never()).await.expect("a server");
-    fleet.peer_ca = bundle(&fleet, &[&liars.authority, &huge.authority, &hung.authority]);
+    let authorities = [&liars, &huge, &hung, &misnamed].map(|server| server.authority.as_str());
+    fleet.peer_ca = bundle(&fleet, &authorities);
     let without = fleet.start("apiserver-a", &["--runtime-config=batch/v1=false"]).await;
     let with = fleet.start("apiserver-b", &[]).await;
-    for (id, server) in [("liar", &liars), ("foreign", &foreign), ("huge", &huge), ("hung", &hung)] {
+    let servers =
+        [("liar", &liars), ("foreign", &foreign), ("huge", &huge), ("hung", &hung), ("misnamed", &misnamed)];
+    for (id, server) in servers {
         appear(&fleet, &format!("apiserver-{id}"), "127.0.0.1", server.port).await;
     }
     appear(&fleet, "apiserver-metadata", "169.254.169.254", 80).await;
@@ -114,17 +121,28 @@ async fn a_server_that_lies_harms_nobody_but_itself() {
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert!(!answer.body.contains("127.0.0.1"), "{}", answer.body);
     }
-    // An answer that breaks off breaks off here, too: it is not made whole.
-    let mut admin = without.admin().await;
-    let begun =
-        admin.send(Method::GET, "/apis/ends.example.com/v1/ends", &[], Bytes::new()).await.expect("a head");
-    assert_eq!(begun.status(), 200);
-    drop(begun);
+    what_breaks_off_is_not_made_whole(&without).await;
     who_does_not_wait_is_counted(&without).await;
-    // Of nobody whom the authority did not sign is anything asked.
+    // Of nobody whom the authority did not sign is anything asked, nor (F26) of one that is signed under another name.
     assert!(foreign.asked().is_empty(), "{:?}", foreign.asked());
+    assert!(misnamed.asked().is_empty(), "{:?}", misnamed.asked());
     custom_resources_are_not_taken_from_others(&without).await;
     drop(with);
+}
+
+/// An answer that has begun goes on for as long as the other server takes, and ends in an error where that one vanishes.
+async fn what_breaks_off_is_not_made_whole(member: &Member) {
+    let mut admin = member.program.admin(Protocol::Http1).await;
+    let begun = admin.send(Method::GET, "/apis/ends.example.com/v1/ends", &[], Bytes::new()).await;
+    assert_eq!(begun.expect("a head").status(), 200);
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut admin = member.program.admin(protocol).await;
+        let begun = admin.send(Method::GET, "/apis/cuts.example.com/v1/cuts", &[], Bytes::new()).await;
+        let begun = begun.expect("a head");
+        assert_eq!(begun.status(), 200);
+        let whole = timeout(Duration::from_secs(30), begun.into_body().collect()).await.expect("an end");
+        assert!(whole.is_err(), "one byte of ten is not an answer");
+    }
 }
 
 /// A client that goes before there is an answer is no failure of the other server's.
