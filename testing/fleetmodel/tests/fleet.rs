@@ -154,6 +154,24 @@ fn entries_that_are_taken_away_are_put_back_before_anything_is_written() {
 }
 
 #[test]
+fn two_servers_that_write_two_resources_while_one_flips_keep_every_promise() {
+    holds(
+        "together",
+        Scenario {
+            resources: vec![Resource::BuiltIn, Resource::Custom],
+            budget: Budget {
+                starts: 2 + scale(),
+                crashes: scale(),
+                writes: 1 + scale(),
+                flips: 1 + scale(),
+                ..budget()
+            },
+            ..Scenario::default()
+        },
+    );
+}
+
+#[test]
 fn a_migration_succeeds_only_if_nothing_is_left_behind() {
     holds(
         "migration",
