@@ -150,8 +150,12 @@ impl Parts {
         admission.extend(last);
         options.plugins.retain(&mut admission);
         // What a client was told is defined or registered has to be found from then on.
-        let routed =
-            ["apiextensions.k8s.io/customresourcedefinitions/", "apiregistration.k8s.io/apiservices/"];
+        // So has what a namespace demands of the objects in it: by its labels pods are judged.
+        let routed = [
+            "apiextensions.k8s.io/customresourcedefinitions/",
+            "apiregistration.k8s.io/apiservices/",
+            "namespaces/",
+        ];
         let routed = routed.map(|keys| format!("{prefix}{keys}").into());
         let in_force = asked.prefixes().into_iter().chain(routed).collect();
         let store = access.store(store, &replica, in_force);
