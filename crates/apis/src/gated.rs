@@ -129,11 +129,12 @@ fn is_used_in(value: &Value, path: &[Step], kept: Option<&str>) -> bool {
 /// Removes what is at a path.
 fn remove(object: &mut Object, path: &[Step], kept: Option<&str>) {
     match path {
-        [Step::Field(name)] => {
-            if kept.is_none_or(|kept| object.get(&**name).is_some_and(|value| value != kept)) {
-                object.remove(&**name);
-            }
+        [Step::Field(name)]
+            if kept.is_none_or(|kept| object.get(&**name).is_some_and(|value| value != kept)) =>
+        {
+            object.remove(&**name);
         }
+        [Step::Field(_)] => {}
         [Step::Field(name), rest @ ..] => {
             if let Some(value) = object.get_mut(&**name) {
                 remove_in(value, rest, kept);

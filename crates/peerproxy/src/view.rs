@@ -165,9 +165,11 @@ impl PeerView {
         } else if let Some(id) = below(&self.records) {
             match entry.map(|entry| (entry.mod_revision, located(id, entry))) {
                 Some((revision, value)) => {
-                    drop(known.records.insert(id.to_owned(), Seen { revision, value }))
+                    known.records.insert(id.to_owned(), Seen { revision, value });
                 }
-                None => drop(known.records.remove(id)),
+                None => {
+                    known.records.remove(id);
+                }
             }
         } else if key.starts_with(&self.definitions) {
             known.customs.set(key, entry.map(value).map(|value| defined(&value)).unwrap_or_default());

@@ -32,7 +32,7 @@ pub fn collection(
     let mut left: Vec<Entry> = Vec::new();
     for entry in found.entries {
         let id = &entry.api_server_id;
-        let is_enough = holds.len() >= most.max(1) + 2;
+        let is_enough = holds.len() >= most.max(1).saturating_add(2);
         match membership(id) {
             Membership::Absent if !is_enough => holds.push(Holds::LeaseAbsent(id.clone())),
             Membership::Foreign(revision) if !is_enough => holds.push(Holds::LeaseAt(id.clone(), revision)),

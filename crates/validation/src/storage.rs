@@ -276,10 +276,8 @@ pub(crate) fn csi_node_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     let mutable_count = new.gate(Gate::MutableCSINodeAllocatableCount);
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
-        if let Some(members) = driver.as_object_mut() {
-            if mutable_count {
-                members.remove("allocatable");
-            }
+        if mutable_count && let Some(members) = driver.as_object_mut() {
+            members.remove("allocatable");
         }
         driver
     };

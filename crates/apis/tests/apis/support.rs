@@ -35,7 +35,9 @@ impl Server {
         let registry = Arc::new(Registry::new(store, replica, Vec::new()));
         let runtime_config = RuntimeConfig::parse(switches).expect("valid");
         let set = api_set(&Settings { release, runtime_config, ..Settings::default() });
-        let apis = Apis::new(registry, set, concord_endpoints::Settings::default());
+        // Also in the form that is off by default, since what is published is to be found in both.
+        let settings = concord_endpoints::Settings { beta_discovery: true, ..Default::default() };
+        let apis = Apis::new(registry, set, settings);
         Self { apis, _directory: directory }
     }
 

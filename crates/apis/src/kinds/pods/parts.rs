@@ -70,7 +70,8 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Object {
-        value.as_object().expect("an object").clone()
+        let Value::Object(object) = value else { panic!("not an object") };
+        object
     }
 
     fn pod() -> Object {

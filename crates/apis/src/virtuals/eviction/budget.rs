@@ -135,11 +135,14 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Object {
-        value.as_object().expect("an object").clone()
+        let Value::Object(object) = value else { panic!("not an object") };
+        object
     }
 
     fn budget(status: Value) -> Object {
-        object(json!({"metadata": {"name": "b", "generation": 2}, "spec": {}, "status": status}))
+        let mut budget = object(json!({"metadata": {"name": "b", "generation": 2}, "spec": {}}));
+        budget.insert("status".to_owned(), status);
+        budget
     }
 
     #[test]
