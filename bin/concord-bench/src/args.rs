@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{client::Protocol, crds::Crds, objects::Resource};
+use crate::{client::Protocol, crds::Crds, flood::Flood, objects::Resource};
 
 /// Measures any Kubernetes API server: throughput, latency, CPU and memory.
 ///
@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Measure how a server takes many CustomResourceDefinitions.
     Crds(Crds),
+    /// Measure what one user notices while another floods the server.
+    Flood(Box<Flood>),
     /// Print the ratios between two files that `run --json` wrote.
     Compare {
         /// What to compare with.

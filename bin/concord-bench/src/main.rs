@@ -12,6 +12,7 @@ mod compare;
 mod crds;
 mod definition;
 mod drive;
+mod flood;
 mod kubeconfig;
 mod namespace;
 mod objects;
@@ -62,6 +63,11 @@ fn command(command: Command) -> Result<Ending> {
             runtime(args.threads())?.block_on(run::run(*args))
         }
         Command::Crds(args) => runtime(1)?.block_on(crds::run(args)),
+        Command::Flood(args) => {
+            let (found, ending) = runtime(2)?.block_on(flood::flood(&args))?;
+            print(&found);
+            Ok(ending)
+        }
         Command::Compare { first, second } => {
             print(&compare::compare(&Report::load(&first)?, &Report::load(&second)?));
             Ok(Ending::Good)

@@ -140,3 +140,20 @@ fn a_server_that_is_not_there_is_an_error_that_says_so() {
     assert!(!output.status.success());
     assert!(complaint.starts_with("error: "), "{complaint}");
 }
+
+#[test]
+fn a_flood_is_measured_from_both_sides() {
+    let Some(program) = program() else { return };
+    let server = Server::start(&program);
+    let (kubeconfig, pid) = (server.path("data/admin.kubeconfig"), server.child.id().to_string());
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_concord-bench"));
+    bench.args(["flood", "--connections=4", "--duration=500ms", "--turn=300ms", "--pid", &pid]);
+    bench.arg("--quiet").arg(&kubeconfig).arg("--flood").arg(&kubeconfig).stdin(Stdio::null());
+    let output = bench.output().expect("it runs");
+    let (found, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{found}\n{complaint}");
+    for part in [" MiB\n", "quiet, idle ", "quiet, flooded ", " 0 lost, 0 hung\n", " x its idle value\n"] {
+        assert!(found.contains(part), "{part:?} is not in\n{found}");
+    }
+}
