@@ -77,16 +77,16 @@ impl Objects {
         Ok(snapshot.get(&key).cloned())
     }
 
-    /// All objects of a namespace, decoded one by one.
+    /// All objects of a namespace as of now, decoded one by one.
     ///
     /// # Errors
     ///
-    /// 500 if the replica is not there yet.
-    pub(crate) fn each(
+    /// 500 if the store cannot say what there is.
+    pub(crate) async fn each(
         &self,
         namespace: &str,
     ) -> Result<impl Iterator<Item = Result<Object, Status>> + '_, Status> {
-        let snapshot = self.replica.newest().map_err(Status::internal_error)?;
+        let snapshot = self.replica.consistent(WAIT_FOR_STORE).await.map_err(Status::internal_error)?;
         let range = KeyRange::prefix(self.storage.key_prefix(Some(namespace)));
         let entries: Vec<Entry> = snapshot.scan(&range).cloned().collect();
         Ok(entries.into_iter().map(|entry| self.storage.object(&Item::from(&entry))))

@@ -10,7 +10,7 @@ use concord_registry::{Object, metadata};
 use serde_json::Value;
 
 use super::check::{Pod, Violation, reasons};
-use crate::{Objects, at};
+use crate::at;
 
 /// Of how many pods a namespace that gets a policy is told, and for how long they are looked at.
 const MOST: usize = 3000;
@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// What there is to say of the pods of a namespace that is to have another level.
 pub(super) fn warnings(
-    pods: &Objects,
+    pods: impl Iterator<Item = Result<Object, Status>>,
     namespace: &str,
     is_exempt: impl Fn(&Object) -> bool,
     check: impl Fn(Pod<'_>) -> Vec<Violation>,
@@ -26,7 +26,7 @@ pub(super) fn warnings(
 ) -> Result<Vec<String>, Status> {
     let started = Instant::now();
     let (mut first, mut others, mut controllers, mut all) = (Vec::new(), Vec::new(), HashSet::new(), 0);
-    for pod in pods.each(namespace)? {
+    for pod in pods {
         let pod = pod?;
         if pod.get("spec").and_then(Value::as_object).is_some_and(&is_exempt) {
             continue;

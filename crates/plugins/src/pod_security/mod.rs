@@ -97,7 +97,7 @@ impl PodSecurity {
         violations(level, self.newest, pod)
     }
 
-    fn namespace(&self, attributes: &Attributes<'_>, namespace: &Object) -> Result<(), Status> {
+    async fn namespace(&self, attributes: &Attributes<'_>, namespace: &Object) -> Result<(), Status> {
         let labels = metadata(namespace).labels();
         let (policy, errors) = self.config.defaults.with(labels);
         let before = attributes.old.map(|old| self.config.defaults.with(metadata(old).labels()));
@@ -116,7 +116,8 @@ impl PodSecurity {
         } else if before.is_some() {
             let exempt = |spec: &Object| self.config.exempts_class(spec);
             let check = |pod: Pod<'_>| self.check(new, pod);
-            existing::warnings(&self.pods, attributes.name, exempt, check, &new.to_string())?
+            let pods = self.pods.each(attributes.name).await?;
+            existing::warnings(pods, attributes.name, exempt, check, &new.to_string())?
         } else {
             Vec::new()
         };
@@ -202,7 +203,7 @@ impl Admission for PodSecurity {
             return Ok(());
         };
         match subject {
-            Subject::Namespace => self.namespace(attributes, object),
+            Subject::Namespace => self.namespace(attributes, object).await,
             Subject::Pod => self.pod(attributes, object).await,
             Subject::Workload(path) => match at(object, path).and_then(Value::as_object) {
                 Some(template) => self.workload(attributes, template).await,
