@@ -11,7 +11,8 @@ use std::time::Duration;
 use concord_registry::Audience;
 use tokio::time::{Instant, sleep_until};
 
-/// Twice what it takes to send something to one watcher: telling them takes up half of a processor at most.
+/// Twice what it takes to send something to one watcher: as long as nobody has to wait for [`LONGEST`], telling all of them
+/// takes up half of a processor at most.
 const EACH: Duration = Duration::from_micros(40);
 /// Nobody waits longer than this, however many watch.
 const LONGEST: Duration = Duration::from_millis(20);
