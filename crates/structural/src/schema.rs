@@ -1,13 +1,15 @@
 //! The compiled form of a version's schema.
 //!
 //! All nodes stand in one table and refer to each other by number. A property is a name and a node; the names are
-//! parts of one text, each kept once. What few nodes have is behind a pointer. For
-//! `{type: object, properties: {a: {type: string}, b: {type: string, maxLength: 5}}}` the table is
+//! parts of one text, each kept once. What few nodes have stands in tables of its own, where nodes that have the same
+//! share it. For `{type: object, properties: {a: {type: string}, b: {type: string, maxLength: 5}}}` the tables are
 //!
 //! ```text
-//! nodes    0: object, members 0..2   1: string   2: string, extra {limits {max_length 5}}
+//! nodes    0: object, members 0..2   1: string   2: string, extra 0
 //! members  0: "a" -> 1               1: "b" -> 2
 //! names    "ab"
+//! extras   0: limits 0
+//! limits   0: max_length 5
 //! ```
 
 mod compile;
@@ -90,6 +92,8 @@ pub enum ListType {
 pub struct Schema {
     nodes: Box<[Data]>,
     members: Box<[Member]>,
+    extras: Box<[Extra]>,
+    limits: Box<[Limits]>,
     names: Box<str>,
     formats: Box<[NamedFormat]>,
     patterns: Box<[Pattern]>,
@@ -106,7 +110,7 @@ const ALLOWED: NodeId = NodeId(u32::MAX - 1);
 const FORBIDDEN: NodeId = NodeId(u32::MAX - 2);
 
 /// A part of [`Schema::names`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Name {
     start: u32,
     end: u32,
@@ -123,6 +127,7 @@ struct NamedFormat {
 }
 
 const NO_FORMAT: u16 = u16::MAX;
+const NO_EXTRA: u32 = u32::MAX;
 
 struct Data {
     kind: Kind,
@@ -132,7 +137,8 @@ struct Data {
     members: (u32, u32),
     items: NodeId,
     additional: NodeId,
-    extra: Option<Box<Extra>>,
+    /// Its number, or [`NO_EXTRA`].
+    extra: u32,
 }
 
 mod flag {
@@ -155,10 +161,10 @@ mod flag {
 }
 
 /// What few nodes have.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 struct Extra {
     default: Option<Box<Value>>,
-    limits: Option<Box<Limits>>,
+    limits: Option<u32>,
     junctors: Option<Box<Junctors>>,
     enumeration: Box<[Value]>,
     required: Box<[Name]>,
@@ -181,7 +187,7 @@ pub(crate) struct Limits {
     pub(crate) min_properties: Option<i64>,
 }
 
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 struct Junctors {
     all_of: Box<[NodeId]>,
     any_of: Box<[NodeId]>,
@@ -224,14 +230,14 @@ impl Schema {
     /// The bytes the compiled form takes, apart from patterns that were used already.
     #[must_use]
     pub fn footprint(&self) -> usize {
-        let extras = self.nodes.iter().filter_map(|data| data.extra.as_deref());
         size_of::<Self>()
             + size_of_val(&*self.nodes)
             + size_of_val(&*self.members)
             + self.names.len()
             + size_of_val(&*self.formats)
             + self.patterns.iter().map(Pattern::footprint).sum::<usize>()
-            + extras.map(Extra::footprint).sum::<usize>()
+            + self.extras.iter().map(Extra::footprint).sum::<usize>()
+            + size_of_val(&*self.limits)
     }
 
     fn data(&self, id: NodeId) -> &Data {
@@ -247,7 +253,6 @@ impl Extra {
     fn footprint(&self) -> usize {
         size_of::<Self>()
             + self.default.as_deref().map_or(0, value_footprint)
-            + self.limits.as_ref().map_or(0, |_| size_of::<Limits>())
             + self.junctors.as_deref().map_or(0, Junctors::footprint)
             + self.enumeration.iter().map(value_footprint).sum::<usize>()
             + size_of_val(&*self.required)

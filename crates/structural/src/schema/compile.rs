@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{
-    ALLOWED, Data, Extra, FORBIDDEN, Junctors, Kind, Limits, ListType, Member, NO_FORMAT, NONE, Name,
-    NamedFormat, NodeId, Pattern, Schema, flag,
+    ALLOWED, Data, Extra, FORBIDDEN, Junctors, Kind, Limits, ListType, Member, NO_EXTRA, NO_FORMAT, NONE,
+    Name, NamedFormat, NodeId, Pattern, Schema, flag,
 };
 use crate::{
     formats::Format,
@@ -38,6 +38,8 @@ pub(super) fn compile(props: Props<'_>) -> Result<Schema> {
     Ok(Schema {
         nodes: compiler.nodes.into(),
         members: compiler.members.into(),
+        extras: compiler.extras.into(),
+        limits: compiler.limits.into(),
         names: compiler.text.into(),
         formats: compiler.formats.into(),
         patterns: compiler.patterns.into(),
@@ -54,7 +56,7 @@ impl Default for Data {
             members: (0, 0),
             items: NONE,
             additional: NONE,
-            extra: None,
+            extra: NO_EXTRA,
         }
     }
 }
@@ -63,6 +65,8 @@ impl Default for Data {
 struct Compiler<'a> {
     nodes: Vec<Data>,
     members: Vec<Member>,
+    extras: Vec<Extra>,
+    limits: Vec<Limits>,
     text: String,
     names: HashMap<&'a str, Name>,
     formats: Vec<NamedFormat>,
@@ -122,7 +126,9 @@ impl<'a> Compiler<'a> {
         let extra = self.extra(props, nested)?;
         below |= own_below(&data, &extra);
         data.flags |= below;
-        data.extra = (!extra.is_empty()).then(|| Box::new(extra));
+        if !extra.is_empty() {
+            data.extra = shared(&mut self.extras, extra)?;
+        }
         self.nodes[id.0 as usize] = data;
         Ok(below)
     }
@@ -179,11 +185,11 @@ impl<'a> Compiler<'a> {
     }
 
     fn extra(&mut self, props: Props<'a>, nested: bool) -> Result<Extra> {
-        let limits = limits(props);
+        let limits = limits(props).map(|limits| shared(&mut self.limits, limits)).transpose()?;
         let required = props.texts("required").map(|name| self.name(name)).collect::<Result<_>>()?;
         Ok(Extra {
             default: props.value("default").filter(|_| !nested).cloned().map(Box::new),
-            limits: (limits != Limits::default()).then(|| Box::new(limits)),
+            limits,
             junctors: self.junctors(props)?,
             enumeration: props.list("enum").into(),
             required,
@@ -284,9 +290,9 @@ fn list_type(text: Option<&str>) -> ListType {
     }
 }
 
-fn limits(props: Props<'_>) -> Limits {
+fn limits(props: Props<'_>) -> Option<Limits> {
     let float = |name: &str| props.0.get(name).and_then(Value::as_f64);
-    Limits {
+    let limits = Limits {
         maximum: float("maximum"),
         minimum: float("minimum"),
         multiple_of: float("multipleOf"),
@@ -296,7 +302,23 @@ fn limits(props: Props<'_>) -> Limits {
         min_items: props.integer("minItems"),
         max_properties: props.integer("maxProperties"),
         min_properties: props.integer("minProperties"),
-    }
+    };
+    (limits != Limits::default()).then_some(limits)
+}
+
+/// The number of something in its table, where it may stand already.
+///
+/// Only the last few are looked at: fields that are alike stand near each other, and a schema of nothing but
+/// differences must not take time that grows with its square.
+fn shared<T: PartialEq>(table: &mut Vec<T>, item: T) -> Result<u32> {
+    const LAST: usize = 32;
+    let first = table.len().saturating_sub(LAST);
+    let known = table[first..].iter().position(|other| *other == item).map(|found| first + found);
+    let number = known.unwrap_or_else(|| {
+        table.push(item);
+        table.len() - 1
+    });
+    u32::try_from(number).ok().filter(|number| *number != NO_EXTRA).ok_or(CompileError::TooLarge)
 }
 
 fn rules(props: Props<'_>) -> Box<[Rule]> {

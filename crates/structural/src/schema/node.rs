@@ -58,7 +58,7 @@ impl<'a> Node<'a> {
     }
 
     fn extra(self) -> Option<&'a Extra> {
-        self.data().extra.as_deref()
+        self.schema.extras.get(self.data().extra as usize)
     }
 
     fn is(self, flag: u16) -> bool {
@@ -235,7 +235,9 @@ impl<'a> Node<'a> {
     }
 
     pub(crate) fn limits(self) -> &'a Limits {
-        self.extra().and_then(|extra| extra.limits.as_deref()).unwrap_or(&NO_LIMITS)
+        self.extra()
+            .and_then(|extra| extra.limits)
+            .map_or(&NO_LIMITS, |number| &self.schema.limits[number as usize])
     }
 
     /// `maxLength`.
