@@ -149,6 +149,24 @@ fn a_flood_is_measured_from_both_sides() {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_concord-bench"));
     bench.args(["flood", "--connections=4", "--duration=500ms", "--turn=300ms", "--pid", &pid]);
     bench.arg("--quiet").arg(&kubeconfig).arg("--flood").arg(&kubeconfig).stdin(Stdio::null());
+    is_measured(&mut bench);
+}
+
+#[test]
+fn a_flood_makes_users_of_its_own() {
+    let Some(program) = program() else { return };
+    let server = Server::start(&program);
+    // Twice, for the first leaves nothing behind that the second could stumble over.
+    for _ in 0..2 {
+        let arguments = ["flood", "--connections=4", "--duration=500ms", "--turn=300ms"];
+        let found = is_measured(&mut server.bench(&arguments));
+        let memory = found.lines().find(|line| line.starts_with("memory ")).expect("a line");
+        assert!(!memory.contains(" 0.0 MiB"), "the server says how much it has: {memory}");
+    }
+}
+
+/// What is printed about a flood, which went well.
+fn is_measured(bench: &mut Command) -> String {
     let output = bench.output().expect("it runs");
     let (found, complaint) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -156,4 +174,5 @@ fn a_flood_is_measured_from_both_sides() {
     for part in [" MiB\n", "quiet, idle ", "quiet, flooded ", " 0 lost, 0 hung\n", " x its idle value\n"] {
         assert!(found.contains(part), "{part:?} is not in\n{found}");
     }
+    found.into_owned()
 }
