@@ -28,30 +28,11 @@ impl Handler for Api {
     }
 }
 
-fn version() -> Version {
-    let unknown = String::new;
-    Version {
-        major: unknown(),
-        minor: unknown(),
-        emulation_major: unknown(),
-        emulation_minor: unknown(),
-        min_compatibility_major: unknown(),
-        min_compatibility_minor: unknown(),
-        git_version: unknown(),
-        git_commit: unknown(),
-        git_tree_state: unknown(),
-        build_date: unknown(),
-        go_version: unknown(),
-        compiler: unknown(),
-        platform: unknown(),
-    }
-}
-
 fn chain() -> Arc<dyn Handler> {
     let directory = tempfile::tempdir().expect("a directory");
     let (names, now) = (concord_pki::ServingNames::loopback(), std::time::SystemTime::now());
     let pki = concord_pki::ServingPki::open_or_create(directory.path(), &names, now).expect("a PKI");
-    let mut config = Config::new(pki.identity, version());
+    let mut config = Config::new(pki.identity, Version::default());
     let tokens = TokenFile::parse("secret,alice,1,devs", "tokens.csv").expect("valid");
     config.authentication = Authentication { tokens: vec![Arc::new(tokens)], ..Authentication::default() };
     config.authorizer = Arc::new(AlwaysAllow);

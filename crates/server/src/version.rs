@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 /// What `/version` says, with upstream's fields: clients parse the numbers, people read the rest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     /// The major version of the Kubernetes API spoken.

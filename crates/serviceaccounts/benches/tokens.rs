@@ -1,20 +1,31 @@
-//! What a token costs: made, seen for the first time, and seen again.
+//! What a token costs: made, seen for the first time, and seen again; and a get with one through all filters of a server.
 
 use std::{hint::black_box, sync::Arc};
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use concord_apis::{Settings, api_set};
 use concord_codec::{FieldValidation, MediaType};
 use concord_merge::apply::Time;
 use concord_meta::GroupVersion;
 use concord_registry::{Body, Context, Registry, Resources as _, metadata};
 use concord_replica::Replica;
-use concord_server::TokenAuthenticator as _;
+use concord_server::{
+    AlwaysAllow, Authentication, Config as ServerConfig, Handler, Request, Response, TokenAuthenticator as _,
+    Version, full, with_body,
+};
 use concord_serviceaccounts::{
     Config, Objects, ServiceAccountAuthenticator, SigningKey, TokenGenerator, VerificationKeys,
 };
 use concord_store::Store;
 use concord_store_embedded::{EmbeddedStore, Options};
 use divan::Bencher;
+use http::StatusCode;
+use rustls::{
+    crypto::aws_lc_rs::sign::any_supported_type,
+    pki_types::{PrivateKeyDer, pem::PemObject as _},
+    sign::CertifiedKey,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -109,4 +120,48 @@ fn seen_again(bencher: Bencher<'_, '_>) {
     let authenticator = world.authenticator();
     world.authenticate(&authenticator);
     bencher.bench(|| world.authenticate(&authenticator));
+}
+
+/// Answers at once.
+struct Api;
+
+#[async_trait]
+impl Handler for Api {
+    async fn handle(&self, _: Request) -> Response {
+        with_body(StatusCode::OK, "application/json", Bytes::new())
+    }
+}
+
+/// A server that knows these tokens, without a network.
+fn chain(tokens: Option<ServiceAccountAuthenticator>) -> Arc<dyn Handler> {
+    let key = PrivateKeyDer::from_pem_slice(P256).expect("a key");
+    let key = any_supported_type(&key).expect("a key that can sign");
+    let mut config = ServerConfig::new(Arc::new(CertifiedKey::new(Vec::new(), key)), Version::default());
+    config.authentication = Authentication {
+        tokens: tokens.into_iter().map(|tokens| Arc::new(tokens) as _).collect(),
+        ..Authentication::default()
+    };
+    config.authorizer = Arc::new(AlwaysAllow);
+    config.apis = Arc::new(Api);
+    config.complete().expect("valid").into_handler()
+}
+
+/// A get through all filters, by nobody and by a service account: the difference is what authentication costs. What RBAC
+/// costs is `cargo bench -p concord-rbac`.
+#[divan::bench(args = ["nobody", "service account"])]
+fn get(bencher: Bencher<'_, '_>, who: &str) {
+    let world = World::new(P256);
+    let is_known = who != "nobody";
+    let chain = chain(is_known.then(|| world.authenticator()));
+    let bearer = format!("Bearer {}", world.token);
+    let request = || {
+        let request = http::Request::builder().uri("/api/v1/namespaces/default/configmaps/cm-1234");
+        let request = if is_known { request.header("authorization", &bearer) } else { request };
+        request.body(full("")).expect("valid")
+    };
+    bencher.with_inputs(request).bench_local_values(|request| {
+        let response = world.runtime.block_on(chain.handle(request));
+        assert_eq!(response.status(), 200);
+        response
+    });
 }

@@ -1,3 +1,4 @@
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use concord_codec::PatchType;
 use concord_merge::apply::Time;
 use concord_registry::{Part, PatchRequest, metadata};
@@ -97,6 +98,31 @@ async fn a_bad_token_is_refused_in_upstreams_words() {
     // What somebody else issued is left to others.
     for token in ["", "secret", "a.b.c", &sign(P256, "https://elsewhere", &claims(), &good)] {
         assert_eq!(world.who(token).await, Ok(None), "{token}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_without_a_signature_or_with_less_of_one_is_nobodys() {
+    let world = World::new().await;
+    let uid = world.account("sa").await;
+    let good = sign(P256, ISSUER, &claims(), &bound(&uid));
+    assert!(world.who(&good).await.expect("good").is_some());
+    let (header, rest) = good.split_once('.').expect("three parts");
+    let (payload, signature) = rest.split_once('.').expect("three parts");
+    let header = BASE64_URL_SAFE_NO_PAD.decode(header).expect("base64");
+    let header: Value = serde_json::from_slice(&header).expect("JSON");
+    for algorithm in ["none", "None", "NONE", "HS256", "RS256", "ES384", ""] {
+        let mut header = header.clone();
+        header["alg"] = algorithm.into();
+        let header = BASE64_URL_SAFE_NO_PAD.encode(header.to_string());
+        for signature in ["", signature] {
+            let token = format!("{header}.{payload}.{signature}");
+            assert_eq!(world.who(&token).await, Err(BAD_SIGNATURE.to_owned()), "{algorithm}");
+        }
+    }
+    for length in 0..good.len() {
+        let refused = world.who(&good[..length]).await;
+        assert!(!matches!(refused, Ok(Some(_))), "{length} of {}", good.len());
     }
 }
 
