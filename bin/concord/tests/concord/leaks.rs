@@ -28,6 +28,8 @@ rules:
 /// Sends requests and keeps the errors that it is answered with.
 struct Asker {
     client: TestClient,
+    /// Without a certificate, which would go before any token.
+    stranger: TestClient,
     errors: String,
 }
 
@@ -39,6 +41,22 @@ impl Asker {
             self.errors.push_str(&answer.body);
         }
         serde_json::from_str(&answer.body).unwrap_or_default()
+    }
+
+    /// Asks who somebody with this token is, and for what it may not read.
+    async fn send_token(&mut self, token: &str) -> (u16, Value) {
+        let bearer = format!("Bearer {token}");
+        let headers = [JSON, ("authorization", bearer.as_str())];
+        let mut ask = async |method, path: &str, body: &'static str| {
+            let answer = self.stranger.exchange(method, path, &headers, body.into()).await;
+            let answer = answer.expect("an answer");
+            self.errors.push_str(&answer.body);
+            answer
+        };
+        ask(Method::GET, &in_namespace("secrets"), "").await;
+        let who = ask(Method::POST, "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}").await;
+        let review: Value = serde_json::from_str(&who.body).expect("JSON");
+        (who.status, review["status"]["userInfo"]["username"].clone())
     }
 }
 
@@ -111,7 +129,9 @@ async fn use_tokens(asker: &mut Asker) -> String {
     let issued = asker.send(Method::POST, &path, &[JSON], &request).await;
     let issued = issued["status"]["token"].as_str().expect("a token").to_owned();
     for token in [issued.as_str(), unsigned(&issued)] {
-        asker.send(Method::GET, "/api", &[("authorization", &format!("Bearer {token}"))], "").await;
+        let known = token == issued;
+        let name = if known { json!("system:serviceaccount:default:robot") } else { Value::Null };
+        assert_eq!(asker.send_token(token).await, (if known { 201 } else { 401 }, name));
         let review = json!({"spec": {"token": token}}).to_string();
         asker.send(Method::POST, "/apis/authentication.k8s.io/v1/tokenreviews", &[JSON], &review).await;
     }
@@ -126,7 +146,8 @@ fn unsigned(token: &str) -> &str {
 /// Good and bad requests about everything that is secret. Gives what must not be told, and all errors.
 async fn use_secrets(program: &Program) -> (Vec<String>, String) {
     let client = program.admin(Protocol::Http1).await;
-    let mut asker = Asker { client, errors: String::new() };
+    let stranger = program.stranger(Protocol::Http1).await;
+    let mut asker = Asker { client, stranger, errors: String::new() };
     let hook = webhook().await;
     let hooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
     asker.send(Method::POST, hooks, &[JSON], &configuration(&hook).to_string()).await;
@@ -144,8 +165,8 @@ async fn use_secrets(program: &Program) -> (Vec<String>, String) {
     let read = asker.send(Method::GET, &format!("{secret}?pretty=true"), &[], "").await;
     assert_eq!(read["data"]["seen"], CANARY_ENCODED, "the webhook was asked");
     send_refused(&mut asker, &secret).await;
-    asker.send(Method::GET, &secrets, &[("authorization", &format!("Bearer {TOKEN}"))], "").await;
-    asker.send(Method::GET, &secrets, &[("authorization", &format!("Bearer {WRONG}"))], "").await;
+    assert_eq!(asker.send_token(TOKEN).await, (201, json!("alice")));
+    assert_eq!(asker.send_token(WRONG).await.0, 401);
     let issued = use_tokens(&mut asker).await;
     let metrics = asker.client.get("/metrics").await.expect("metrics").body;
     let signature = issued.rsplit('.').next().expect("a signature").to_owned();

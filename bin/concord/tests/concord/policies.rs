@@ -1,11 +1,13 @@
 //! Admission policies, as the program applies them. Texts and codes are what kube-apiserver answered to the same.
 
+use std::{pin::pin, time::Instant};
+
 use concord_server::test_client::{Protocol, TestClient};
 use http::Method;
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{Program, send};
+use crate::support::{Program, SOON, send};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -13,7 +15,7 @@ const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 
 struct World {
     admin: TestClient,
-    _program: Program,
+    program: Program,
     _data: TempDir,
 }
 
@@ -23,7 +25,7 @@ impl World {
         let program = Program::start(data.path()).await;
         program.ready(200).await;
         let admin = program.admin(Protocol::Http2).await;
-        Self { admin, _program: program, _data: data }
+        Self { admin, program, _data: data }
     }
 
     async fn send(&mut self, method: Method, path: &str, body: &Value) -> (u16, Value, Vec<String>) {
@@ -158,6 +160,32 @@ async fn expressions_say_what_is_allowed_and_what_to_say() {
         }
         world.unbind().await;
     }
+}
+
+#[tokio::test]
+async fn loops_over_the_largest_object_end_soon_and_keep_nobody_waiting() {
+    let mut world = World::start().await;
+    let expression = "object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != 'no')))";
+    world.bind(&validation(expression), &json!({})).await;
+    let data: serde_json::Map<String, Value> =
+        (0..40_000).map(|at| (format!("key-{at}"), "value".into())).collect();
+    let map = json!({"metadata": {"name": "large"}, "data": data});
+    let (begun, mut other) = (Instant::now(), world.program.admin(Protocol::Http2).await);
+    let mut refused = pin!(world.send(Method::POST, CONFIG_MAPS, &map));
+    let (status, answer, _) = loop {
+        let asked = Instant::now();
+        tokio::select! {
+            refused = &mut refused => break refused,
+            answer = other.get("/api/v1/namespaces/default") => assert_eq!(answer.expect("an answer").status, 200),
+        }
+        assert!(asked.elapsed() < SOON / 4, "others wait");
+    };
+    assert!(begun.elapsed() < SOON, "it ends");
+    let message = answer["message"].as_str().expect("a message");
+    assert_eq!(status, 422);
+    assert!(message.ends_with("operation cancelled: actual cost limit exceeded"), "{message}");
+    let path = format!("{CONFIG_MAPS}/large");
+    assert_eq!(other.get(&path).await.expect("an answer").status, 404, "nothing is stored");
 }
 
 #[tokio::test]

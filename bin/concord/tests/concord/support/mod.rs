@@ -183,8 +183,12 @@ impl Program {
     }
 
     pub(crate) async fn get(&self, protocol: Protocol, path: &str) -> Answer {
-        let mut client = TestClient::connect(self.address, &self.ca, protocol).await.expect("a connection");
-        client.get(path).await.expect("an answer")
+        self.stranger(protocol).await.get(path).await.expect("an answer")
+    }
+
+    /// A connection of somebody without a certificate, who can only be known by a token.
+    pub(crate) async fn stranger(&self, protocol: Protocol) -> TestClient {
+        TestClient::connect(self.address, &self.ca, protocol).await.expect("a connection")
     }
 
     /// A connection as the administrator.
