@@ -9,7 +9,9 @@ use concord_endpoints::Apis;
 use concord_rbac::{Aggregation, Bootstrap, Bootstrapped, EscalationCheck, InForce, Rbac, RulesView};
 use concord_registry::{Admission, Registry};
 use concord_replica::Replica;
-use concord_server::{AlwaysAllow, AlwaysDeny, Authorizer, HealthCheck, PrivilegedGroups, Union};
+use concord_server::{
+    AlwaysAllow, AlwaysDeny, Authorizer, Counted, HealthCheck, Metrics, PrivilegedGroups, Union,
+};
 use concord_store::Store;
 use tokio::task::JoinSet;
 
@@ -52,16 +54,22 @@ impl Access {
     /// The modes in their order, and the view that the replica has to feed. All keys begin with `prefix`.
     ///
     /// Also without RBAC its objects are there, are looked after, and cannot be used to get more rights than one has.
-    pub(crate) fn new(options: &AuthorizationOptions, prefix: String) -> (Self, RulesView) {
+    pub(crate) fn new(
+        options: &AuthorizationOptions,
+        prefix: String,
+        metrics: &Metrics,
+    ) -> (Self, RulesView) {
         let view = RulesView::new(&prefix);
         let rbac = Rbac::new(&view);
         let mut asked: Vec<Arc<dyn Authorizer>> = vec![Arc::new(PrivilegedGroups::default())];
         asked.extend(options.authorization_mode.iter().map(|mode| -> Arc<dyn Authorizer> {
-            match mode {
-                Mode::AlwaysAllow => Arc::new(AlwaysAllow),
-                Mode::AlwaysDeny => Arc::new(AlwaysDeny),
-                Mode::Rbac => Arc::new(rbac.clone()),
-            }
+            let (authorizer, kind): (Arc<dyn Authorizer>, _) = match mode {
+                Mode::AlwaysAllow => (Arc::new(AlwaysAllow), "AlwaysAllow"),
+                Mode::AlwaysDeny => (Arc::new(AlwaysDeny), "AlwaysDeny"),
+                Mode::Rbac => (Arc::new(rbac.clone()), "RBAC"),
+            };
+            // Upstream gives them these names where nobody else does.
+            Arc::new(Counted { authorizer, decisions: metrics.decisions(kind, &kind.to_lowercase()) })
         }));
         let authorizer = Arc::new(Union(asked));
         (Self { authorizer, rbac, bootstrapped: Bootstrapped::default(), prefix }, view)

@@ -27,7 +27,6 @@ use concord_server::{Handler, HealthChecks, Metrics, Request, Response};
 use concord_serviceaccounts::OpenId;
 use concord_store::Store;
 use concord_store_sealed::Keyring;
-use concord_webhook::Client;
 use tokio::sync::watch;
 
 use crate::{
@@ -113,7 +112,7 @@ impl Parts {
             virtuals: accounts.virtuals(),
         });
         let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
-        let converters = Arc::new(Client::new(resolver.clone()));
+        let converters = Arc::new(webhooks::client(resolver.clone(), &metrics));
         let customs = CustomResources::new(&set, &prefix, definitions.clone(), converters)
             .context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
@@ -361,3 +360,4 @@ fn outgoing(bound: IpAddr) -> Option<IpAddr> {
     socket.connect((anywhere, 9)).ok()?;
     socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_unspecified())
 }
+

@@ -7,7 +7,7 @@ use concord_admission::{Config, Configurations, DynamicAdmission};
 use concord_builtins::FeatureGates;
 use concord_replica::Replica;
 use concord_server::{Authorizer, Metrics};
-use concord_webhook::{Address, Client, Overrides, Resolver, Routing, Services};
+use concord_webhook::{Address, Called, Client, Overrides, Resolver, Routing, Services};
 
 use crate::plugins::{MUTATING_WEBHOOK, PluginOptions};
 
@@ -43,6 +43,16 @@ pub(crate) fn resolver(options: &WebhookOptions, replica: &Arc<Replica>, prefix:
     }
 }
 
+/// Calls webhooks, and counts the calls.
+pub(crate) fn client(resolver: Arc<dyn Resolver>, metrics: &Arc<Metrics>) -> Client {
+    let metrics = metrics.clone();
+    Client::new(resolver).with_observer(move |called: &Called<'_>| {
+        let clients = metrics.clients();
+        clients.asked("POST", called.host, called.code, called.took);
+        clients.sizes("POST", called.host, called.sent, called.received);
+    })
+}
+
 /// Admission by what users configure.
 pub(crate) fn admission(
     resolver: Arc<dyn Resolver>,
@@ -55,7 +65,7 @@ pub(crate) fn admission(
     let config = Config {
         replica: replica.clone(),
         authorizer,
-        client: Client::new(resolver),
+        client: client(resolver, metrics),
         metrics: metrics.clone(),
         prefix: prefix.to_owned(),
         mutating_policies: features.enabled("MutatingAdmissionPolicy")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concord_endpoints::{ApiSet, Origin};
-use concord_server::{Request, RequestContext as _, Response, Served, text};
+use concord_server::{Request, RequestContext as _, Response, Served, Terminated, text};
 use http::{StatusCode, header::LOCATION};
 use tokio::sync::mpsc;
 
@@ -79,5 +79,7 @@ fn is_redirect(answer: &Response) -> bool {
 
 /// As Go's function for plain errors: with a newline.
 fn refusal(status: StatusCode, message: &str) -> Response {
-    text(status, format!("{message}\n"))
+    let mut response = text(status, format!("{message}\n"));
+    response.extensions_mut().insert(Terminated("aggregator"));
+    response
 }

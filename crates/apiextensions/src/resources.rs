@@ -7,8 +7,8 @@ use concord_codec::ListOrder;
 use concord_endpoints::{Columns, Endpoint};
 use concord_meta::{GroupResource, GroupVersionKind};
 use concord_registry::{
-    Backing, Converter, Form, Lifetime, Renaming, Resource, ResourceNames, Scaling, Storage, Subresource,
-    SubresourceKind, Verb,
+    Backing, Converter, Deprecation, Form, Lifetime, Renaming, Resource, ResourceNames, Scaling, Storage,
+    Subresource, SubresourceKind, Verb,
 };
 use concord_store::Revision;
 use concord_structural::Scale;
@@ -51,7 +51,8 @@ pub(crate) fn endpoint(
     let backing = Backing::Stored(Arc::new(storage));
     let mut resource = Resource::new(group_version, names, backing, Verb::ALL.to_vec());
     resource.order = ListOrder::Sorted;
-    resource.warning = definition.warning(version);
+    let deprecation = |warning| Deprecation { warning, removed_release: String::new() };
+    resource.deprecation = definition.warning(version).map(deprecation);
     resource.storage_version_hash = storage_version_hash(definition);
     resource.subresources = subresources(&resource, version);
     let columns = Columns::Shared(Arc::new(CustomColumns::new(&version.columns)));

@@ -7,7 +7,8 @@ use concord_merge::{
     fields::{FieldSet, Path, PathElement},
 };
 use concord_meta::{field, fields::KnownFields};
-use concord_registry::{Context, Object, Part, Strategy, metadata, metadata_mut};
+use concord_registry::{Context, Object, Part, RuleWork, Strategy, metadata, metadata_mut, timed_rules};
+use concord_rules::Findings;
 use concord_structural::{Node, print_json_path_value, validate_type};
 use serde_json::Value;
 
@@ -26,6 +27,18 @@ impl CustomStrategy {
     pub(crate) fn new(kind: &str, api_version: &str, version: Arc<Version>) -> Self {
         let selectable = version.selectable.iter().map(|(label, _)| label.clone()).collect();
         Self { kind: kind.to_owned(), api_version: api_version.to_owned(), version, selectable }
+    }
+
+    /// What the rules say of an object, and how long that took, for metrics.
+    fn check_rules(&self, object: &Object, old: Option<&Object>, errors: &[field::Error]) -> Findings {
+        let rules = &self.version.rules;
+        if rules.is_empty() {
+            return Findings::default();
+        }
+        if rules.needs_preparation() {
+            timed_rules(RuleWork::Compilation, || rules.prepare());
+        }
+        timed_rules(RuleWork::Evaluation, || rules.check(object, old, errors))
     }
 
     /// The record of owners says nothing of what a door does not take.
@@ -120,10 +133,10 @@ impl Strategy for CustomStrategy {
         }
         let mut errors = self.version.schema.validate_create(object, self.version.scale.as_ref());
         let broken = match without_name(object) {
-            Some(error) => self.version.rules.validate(object, None, &[error]),
-            None => self.version.rules.validate(object, None, &errors),
+            Some(error) => self.check_rules(object, None, &[error]),
+            None => self.check_rules(object, None, &errors),
         };
-        errors.extend(broken);
+        errors.extend(broken.errors);
         errors
     }
 
@@ -143,7 +156,7 @@ impl Strategy for CustomStrategy {
             Part::Sub("status") => schema.validate_status_update(new, old, scale),
             _ => schema.validate_update(new, old, scale),
         };
-        let broken = self.version.rules.check(new, Some(old), &errors);
+        let broken = self.check_rules(new, Some(old), &errors);
         broken.warnings.iter().for_each(|warning| context.warn(&warning.to_string()));
         errors.extend(broken.errors);
         errors

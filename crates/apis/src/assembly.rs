@@ -13,7 +13,7 @@ use concord_builtins::{
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Columns, Endpoint, Origin};
 use concord_meta::{GroupResource, GroupVersion, GroupVersionKind};
 use concord_registry::{
-    Backing, Resource, ResourceNames, Scaling, Storage, Subresource, SubresourceKind, Verb,
+    Backing, Deprecation, Resource, ResourceNames, Scaling, Storage, Subresource, SubresourceKind, Verb,
 };
 use concord_schema::Schema;
 use concord_server::{AlwaysDeny, Authorizer};
@@ -137,7 +137,7 @@ impl Assembly<'_> {
         resource.protobuf = Some(|kind| protobuf(&kind.group, &kind.version, &kind.kind));
         resource.subresources =
             facts.subresources.iter().filter_map(|subresource| self.subresource(subresource)).collect();
-        resource.warning = facts.deprecation_warning();
+        resource.deprecation = deprecation(facts);
         resource.storage_version_hash = facts.storage_version_hash().unwrap_or_default();
         Some(resource)
     }
@@ -239,6 +239,12 @@ impl Assembly<'_> {
             schema: self.schema("autoscaling", "v1", "Scale")?,
         })
     }
+}
+
+fn deprecation(facts: &ResourceFacts) -> Option<Deprecation> {
+    let removed = facts.deprecation.and_then(|deprecation| deprecation.removed);
+    let removed_release = removed.map(|release| release.to_string()).unwrap_or_default();
+    facts.deprecation_warning().map(|warning| Deprecation { warning, removed_release })
 }
 
 fn verbs(names: &[&str]) -> Vec<Verb> {

@@ -84,6 +84,7 @@ impl PolicyStatus {
 
 impl Sync for PolicyStatus {
     type Item = String;
+    const QUEUE: &str = "validatingadmissionpolicy-status";
 
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<String>) {
         items.extend(snapshot.scan(&self.range()).filter_map(|entry| self.name(&entry.key)));

@@ -110,6 +110,7 @@ impl StorageProtection {
 
 impl Sync for StorageProtection {
     type Item = Work;
+    const QUEUE: &str = "pvcprotection";
 
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<Work>) {
         (0..self.protected.len()).for_each(|which| self.leaving(snapshot, which, None, items));

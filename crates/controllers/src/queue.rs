@@ -1,9 +1,14 @@
 //! Controllers that look at one thing at a time.
 
-use std::{collections::BTreeSet, mem};
+use std::{
+    collections::BTreeSet,
+    mem,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Instant,
+};
 
 use concord_meta::Status;
-use concord_registry::Registry;
+use concord_registry::{QueueEvent, Registry};
 use concord_replica::{Closed, Error as ReplicaError, Event, Scope, Snapshot, Subscription};
 use futures_util::{StreamExt as _, future::select_all, stream};
 
@@ -16,6 +21,9 @@ const AT_ONCE: usize = 16;
 pub(crate) trait Sync: Send {
     /// What is looked at.
     type Item: Ord + Clone + Send;
+
+    /// What the queue is called in metrics: as upstream's, where there is one.
+    const QUEUE: &'static str;
 
     /// What there is to look at in the beginning.
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<Self::Item>);
@@ -34,7 +42,7 @@ pub(crate) async fn run<C: Sync>(controller: &C, registry: &Registry, scopes: &[
         match subscribe(registry, scopes) {
             Ok((snapshot, changes)) => {
                 backoff.reset();
-                let closed = follow(controller, &snapshot, changes).await;
+                let closed = follow(controller, registry, &snapshot, changes).await;
                 if matches!(closed, Closed::Shutdown | Closed::Failed) {
                     return;
                 }
@@ -54,12 +62,17 @@ fn subscribe(registry: &Registry, scopes: &[Scope]) -> Result<(Snapshot, Vec<Sub
     Ok((replica.newest()?, subscribed))
 }
 
-async fn follow<C: Sync>(controller: &C, snapshot: &Snapshot, mut changes: Vec<Subscription>) -> Closed {
+async fn follow<C: Sync>(
+    controller: &C,
+    registry: &Registry,
+    snapshot: &Snapshot,
+    mut changes: Vec<Subscription>,
+) -> Closed {
     let mut items = BTreeSet::new();
     controller.all(snapshot, &mut items);
     let mut backoff = Backoff::new();
     loop {
-        let failed = sync_all(controller, mem::take(&mut items)).await;
+        let failed = sync_all(controller, registry, mem::take(&mut items)).await;
         let next = next(controller, &mut changes, &mut items);
         let outcome = if failed.is_empty() {
             backoff.reset();
@@ -79,9 +92,17 @@ async fn follow<C: Sync>(controller: &C, snapshot: &Snapshot, mut changes: Vec<S
 }
 
 /// What could not be put right.
-async fn sync_all<C: Sync>(controller: &C, items: BTreeSet<C::Item>) -> Vec<C::Item> {
+async fn sync_all<C: Sync>(controller: &C, registry: &Registry, items: BTreeSet<C::Item>) -> Vec<C::Item> {
+    let (tell, taken) = (|event| registry.observe_queue(C::QUEUE, event), Instant::now());
+    tell(QueueEvent::Added(items.len()));
+    let left = &AtomicUsize::new(items.len());
     let synced = stream::iter(items).map(|item| async move {
-        let error = controller.sync(&item).await.err()?;
+        let begun = Instant::now();
+        tell(QueueEvent::Begun(begun - taken));
+        tell(QueueEvent::Depth(left.fetch_sub(1, Ordering::Relaxed) - 1));
+        let done = controller.sync(&item).await;
+        tell(QueueEvent::Done { took: begun.elapsed(), again: done.is_err() });
+        let error = done.err()?;
         tracing::debug!(%error, "An object could not be put right yet.");
         Some(item)
     });

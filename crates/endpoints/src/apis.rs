@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use concord_codec::Warnings;
 use concord_meta::{GroupResource, GroupVersion, Status};
-use concord_registry::{Registry, Resource, Resources};
+use concord_registry::{Deprecation, Registry, Resource, Resources};
 use concord_server::{
-    Accept, Handler, Metrics, Request, RequestContext as _, RequestInfo, Response, Served, not_found,
-    respond_status,
+    Accept, Deprecated, Handler, Metrics, Request, RequestContext as _, RequestInfo, Response, Served,
+    not_found, respond_status,
 };
 
 use crate::{
@@ -152,14 +152,19 @@ impl Apis {
             Err(miss) => return missed(&miss, info, accept),
         };
         let mut warnings = Warnings::default();
-        if let Some(warning) = &route.endpoint.resource.warning {
-            warnings.add(warning);
+        let deprecation = route.endpoint.resource.deprecation.clone();
+        if let Some(deprecation) = &deprecation {
+            warnings.add(&deprecation.warning);
+            annotate(&request, deprecation);
         }
         let mut warnings = warnings.headers().to_vec();
         let answer = self.answer(set, info, accept, route, request, &mut warnings).await;
         let mut response = answer.unwrap_or_else(|status| respond_status(&status, accept));
         verbs::warn(&mut response, &warnings);
         response.extensions_mut().insert(Served);
+        if let Some(Deprecation { removed_release, .. }) = deprecation {
+            response.extensions_mut().insert(Deprecated { removed_release });
+        }
         response
     }
 
@@ -194,6 +199,15 @@ impl Resources for Apis {
 
     fn is_current(&self) -> bool {
         self.settings.follower.as_ref().is_none_or(|follower| follower.is_current())
+    }
+}
+
+/// Writes down that a request should not have been made as it was.
+fn annotate(request: &Request, deprecation: &Deprecation) {
+    let Some(audit) = request.audit() else { return };
+    audit.annotate("k8s.io/deprecated", "true");
+    if !deprecation.removed_release.is_empty() {
+        audit.annotate("k8s.io/removed-release", &deprecation.removed_release);
     }
 }
 

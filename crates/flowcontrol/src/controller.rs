@@ -7,7 +7,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use concord_server::{Admission, Attributes, Deadline, FlowControl, FlowMetrics, Metrics, Seat};
+use concord_server::{Admission, Attributes, Deadline, FlowControl, FlowMetrics, LevelSeats, Metrics, Seat};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use tokio::{
@@ -37,15 +37,24 @@ pub struct FlowController {
     flows: ArcSwap<Vec<Arc<Flow>>>,
     /// How large answers are; without it every request takes one seat.
     sizes: OnceLock<Arc<dyn AnswerSizes>>,
-    /// The levels by name. Locked while they are changed; before the scheduler, if both are.
-    known: Mutex<BTreeMap<String, LevelId>>,
 }
 
 struct Shared {
+    /// The levels by name. Locked while they are changed; before the scheduler, if both are.
+    known: Mutex<BTreeMap<String, LevelId>>,
     scheduler: Mutex<Scheduler<oneshot::Sender<()>>>,
 }
 
 impl Shared {
+    /// Says how many seats the levels could have now.
+    fn tell(&self, metrics: &Metrics) {
+        let known = self.known.lock();
+        let scheduler = self.scheduler.lock();
+        for (name, id) in known.iter() {
+            metrics.set_current_seats(name, scheduler.available(*id));
+        }
+    }
+
     /// Lets those run whom the scheduler woke. Who has gone meanwhile finishes by itself, see [`Waiting`].
     fn wake(woken: Vec<oneshot::Sender<()>>) {
         for waker in woken {
@@ -99,14 +108,10 @@ impl FlowController {
     #[must_use]
     pub fn new(limits: Limits, metrics: Arc<Metrics>) -> Self {
         let scheduler = Mutex::new(Scheduler::new(limits.seats));
-        let controller = Self {
-            limits,
-            metrics,
-            shared: Arc::new(Shared { scheduler }),
-            flows: ArcSwap::default(),
-            sizes: OnceLock::new(),
-            known: Mutex::default(),
-        };
+        let shared = Arc::new(Shared { known: Mutex::default(), scheduler });
+        let told = shared.clone();
+        metrics.before_scrape(move |metrics| told.tell(metrics));
+        let controller = Self { limits, metrics, shared, flows: ArcSwap::default(), sizes: OnceLock::new() };
         controller.configure([], []);
         controller
     }
@@ -156,13 +161,14 @@ impl FlowController {
         levels: &BTreeMap<String, PriorityLevel>,
         shares: u64,
     ) -> BTreeMap<String, LevelId> {
-        let mut known = self.known.lock();
+        let mut known = self.shared.known.lock();
         let mut woken = Vec::new();
         let mut ids = BTreeMap::new();
         let mut scheduler = self.shared.scheduler.lock();
         for (name, level) in levels.iter().filter(|(_, level)| !level.exempt) {
             let limits = limits(level, shares, self.limits.seats);
-            self.metrics.set_nominal_seats(name, limits.nominal);
+            let Level { nominal, reserved: lower, most: upper, .. } = limits;
+            self.metrics.set_seats(name, LevelSeats { nominal, lower, upper });
             let id = match known.get(name) {
                 Some(id) => {
                     woken.extend(scheduler.change(*id, limits));
@@ -180,11 +186,13 @@ impl FlowController {
 
     /// Removes all levels but these, once no flow leads to them. Who still has an old flow in hand is told to look again.
     fn retire_others(&self, ids: &BTreeMap<String, LevelId>) {
-        let mut known = self.known.lock();
+        let mut known = self.shared.known.lock();
         let mut scheduler = self.shared.scheduler.lock();
-        let gone: Vec<LevelId> =
-            known.iter().filter(|(name, _)| !ids.contains_key(*name)).map(|(_, id)| *id).collect();
-        known.retain(|name, _| ids.contains_key(name));
+        let gone = known.extract_if(.., |name, _| !ids.contains_key(name)).map(|(name, id)| {
+            self.metrics.forget_level(&name);
+            id
+        });
+        let gone: Vec<LevelId> = gone.collect();
         let woken = gone.into_iter().flat_map(|id| scheduler.retire(id)).collect();
         drop((scheduler, known));
         Shared::wake(woken);
@@ -201,6 +209,7 @@ impl FlowController {
         let (mut turn, is_watch) = (None, request.request.verb == "watch");
         let sizes = self.sizes.get().map(|sizes| &**sizes);
         let seats = estimate::seats(request.request, flow.most_seats, sizes);
+        flow.metrics.estimated(seats);
         let begun = self.shared.scheduler.lock().begin(level, flow.hash(request), seats, || {
             let (waker, receiver) = oneshot::channel();
             turn = Some(receiver);
@@ -215,9 +224,12 @@ impl FlowController {
                 flow.metrics.rejected(reason.as_str(), Duration::ZERO);
                 return Taken::None;
             }
-            (Begun::Waits(place), turn) => (place, turn.expect("who waits has a waker")),
+            (Begun::Waits(place, length), turn) => {
+                flow.metrics.waits(seats, length);
+                (place, turn.expect("who waits has a waker"))
+            }
         };
-        let waiting = Waiting::new(&self.shared, place, flow);
+        let waiting = Waiting { shared: self.shared.clone(), place: Some(place), seats, flow: flow.clone() };
         let begun = Instant::now();
         let until = deadline.within(self.limits.wait).moment().unwrap_or(begun + self.limits.wait);
         match timeout_at(until, turn).await {
@@ -273,15 +285,11 @@ fn limits(level: &PriorityLevel, shares: u64, seats: u32) -> Level {
 struct Waiting {
     shared: Arc<Shared>,
     place: Option<Place>,
+    seats: u32,
     flow: Arc<Flow>,
 }
 
 impl Waiting {
-    fn new(shared: &Arc<Shared>, place: Place, flow: &Arc<Flow>) -> Self {
-        flow.metrics.waits();
-        Self { shared: shared.clone(), place: Some(place), flow: flow.clone() }
-    }
-
     /// Its turn has come.
     fn run(mut self) -> Place {
         self.place.take().expect("only this and drop take it")
@@ -290,7 +298,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.flow.metrics.waited();
+        self.flow.metrics.waited(self.seats);
         if let Some(place) = self.place.take() {
             let mut scheduler = self.shared.scheduler.lock();
             let woken = match scheduler.cancel(place) {

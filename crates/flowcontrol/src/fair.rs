@@ -43,8 +43,8 @@ pub struct Place {
 pub enum Begun {
     /// It runs.
     Runs(Place),
-    /// It waits, until it is among those that [`Scheduler::finish`] lets run.
-    Waits(Place),
+    /// It waits, in a queue of so many, until it is among those that [`Scheduler::finish`] lets run.
+    Waits(Place, usize),
     /// It is sent away.
     Rejected(Rejected),
     /// The level was removed meanwhile: the request belongs to another one.
@@ -224,12 +224,17 @@ impl<W> Scheduler<W> {
         if wanted <= level.nominal || *running == 0 && level.nominal > 0 {
             return true;
         }
-        let taken = |(at, state): (&LevelId, &State<W>)| {
-            let running = if *at == id { wanted } else { state.running };
-            u64::from(running.max(state.level.reserved))
-        };
-        let taken: u64 = self.levels.iter().map(taken).sum();
-        wanted <= level.most && taken <= u64::from(self.total)
+        wanted <= self.available(id)
+    }
+
+    /// How many seats a level could have now: its own, and those that others neither use nor keep for themselves.
+    #[must_use]
+    pub fn available(&self, id: LevelId) -> u32 {
+        let Some(State { level, .. }) = self.levels.get(&id) else { return 0 };
+        let others = self.levels.iter().filter(|(at, _)| **at != id);
+        let taken = others.map(|(_, state)| state.running.max(state.level.reserved));
+        let left = taken.fold(self.total, u32::saturating_sub);
+        level.most.min(left).max(level.nominal)
     }
 
     /// A request of this flow arrives, which takes so many seats.
@@ -254,7 +259,7 @@ impl<W> Scheduler<W> {
         self.next += 1;
         state.queues[queue].waiting.push_back(Waiter { number, seats, waker: waker() });
         state.waiting += 1;
-        Begun::Waits(place(queue))
+        Begun::Waits(place(queue), state.queues[queue].waiting.len())
     }
 
     /// A request is done that ran for `time`. Those that can run now must be woken.

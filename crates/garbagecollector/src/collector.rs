@@ -9,7 +9,7 @@ use std::{
 };
 
 use concord_meta::Status;
-use concord_registry::{Condition, Guard, ObjectName, Registry, Resource, Resources};
+use concord_registry::{Condition, Guard, ObjectName, QueueEvent, Registry, Resource, Resources};
 use concord_replica::Snapshot;
 use parking_lot::Mutex;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -94,20 +94,34 @@ impl GarbageCollector {
 
     async fn go_on(self: &Arc<Self>, work: &mut Work) {
         loop {
-            self.state.take().into_iter().for_each(|key| work.queue.add(key));
+            let news = self.state.take();
+            self.tell(QueueEvent::Added(news.len()));
+            news.into_iter().for_each(|key| work.queue.add(key));
             let next = work.queue.wake(Instant::now());
             while work.tasks.len() < AT_ONCE
                 && let Some(key) = work.queue.take()
             {
-                let task = work.tasks.spawn(Arc::clone(self).look_at(key.clone()));
+                let task = work.tasks.spawn(Arc::clone(self).measured(key.clone()));
                 work.busy.insert(task.id(), key);
             }
+            self.tell(QueueEvent::Depth(work.queue.ready()));
             tokio::select! {
                 () = self.state.news() => {}
                 Some(ended) = work.tasks.join_next_with_id() => work.ended(ended),
                 () = sleep_until(next), if next.is_some() => {}
             }
         }
+    }
+
+    fn tell(&self, event: QueueEvent) {
+        self.registry.observe_queue("garbage_collector_attempt_to_delete", event);
+    }
+
+    async fn measured(self: Arc<Self>, key: Key) -> Outcome {
+        let begun = Instant::now();
+        let outcome = Arc::clone(&self).look_at(key).await;
+        self.tell(QueueEvent::Done { took: begun.elapsed(), again: matches!(outcome, Outcome::Later) });
+        outcome
     }
 
     async fn look_at(self: Arc<Self>, key: Key) -> Outcome {

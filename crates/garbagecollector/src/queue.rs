@@ -51,6 +51,11 @@ impl Queue {
         }
     }
 
+    /// How many wait to be looked at.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     /// The next one to look at. It has to be given back.
     pub(crate) fn take(&mut self) -> Option<Key> {
         let key = self.ready.pop_front()?;

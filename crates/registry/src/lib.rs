@@ -47,13 +47,13 @@ pub use item::Item;
 pub use lifetime::Lifetime;
 pub use list::{ListRequest, Listing};
 pub use object::{Metadata, Object, metadata, metadata_mut};
-pub use observer::Observer;
+pub use observer::{Observer, QueueEvent, RuleWork, observe_rules, timed_rules};
 pub use owners::with_owners;
 pub use registry::Registry;
 pub use remote::{Remote, Translator};
 pub use resource::{
-    Backing, Invocation, Protobuf, Resource, ResourceNames, Resources, Scaling, Subresource, SubresourceKind,
-    Verb, Virtual,
+    Backing, Deprecation, Invocation, Protobuf, Resource, ResourceNames, Resources, Scaling, Subresource,
+    SubresourceKind, Verb, Virtual,
 };
 pub use select::Selection;
 pub use storage::{ObjectName, Storage};

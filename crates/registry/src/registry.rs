@@ -4,7 +4,7 @@ use concord_meta::{Status, options::ReadAt};
 use concord_replica::Replica;
 use concord_store::{Store, Txn};
 
-use crate::{Admission, Gate, Item, ObjectName, Observer, Storage};
+use crate::{Admission, Gate, Item, ObjectName, Observer, QueueEvent, Storage};
 
 /// Carries out the verbs on the log.
 pub struct Registry {
@@ -31,6 +31,13 @@ impl Registry {
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// Tells whoever observes of something that happened to the queue of a controller.
+    pub fn observe_queue(&self, queue: &'static str, event: QueueEvent) {
+        if let Some(observer) = &self.observer {
+            observer.queue(queue, event);
+        }
     }
 
     /// The replica the registry reads from.

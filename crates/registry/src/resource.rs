@@ -117,8 +117,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// The order of fields in lists, and whether bodies must say what they are: built-in kinds have it typed.
     pub order: ListOrder,
-    /// What to tell clients about every request, such as that the version is deprecated.
-    pub warning: Option<String>,
+    /// Whether the version is deprecated.
+    pub deprecation: Option<Deprecation>,
     /// The hash of the storage version that discovery shows; empty for what is not stored.
     pub storage_version_hash: String,
     /// How objects are read and written in protobuf, and all else that requests for them have in their bodies; custom
@@ -131,6 +131,15 @@ pub struct Resource {
     prefix: Bytes,
     /// The old objects of it that are as they would be written now.
     pub(crate) unchanged: Unchanged,
+}
+
+/// A version that clients should no longer use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deprecation {
+    /// What clients are told in every answer.
+    pub warning: String,
+    /// The release that will not serve it, such as `1.40`; empty if that is not known.
+    pub removed_release: String,
 }
 
 /// Where the objects of a resource come from.
@@ -149,6 +158,16 @@ pub trait Virtual: Send + Sync + 'static {
 
     /// Answers a create. The body has been decoded and normalised.
     async fn create(&self, invocation: Invocation<'_>, body: Object) -> Result<Object, Status>;
+
+    /// Answers a get. There is nothing to read, unless somebody says so.
+    async fn get(&self, resource: &Resource, _name: &str) -> Result<Object, Status> {
+        Err(Status::method_not_supported(&resource.group_resource(), "get"))
+    }
+
+    /// Answers a list: all objects, with their kind and version.
+    async fn list(&self, resource: &Resource) -> Result<Vec<Object>, Status> {
+        Err(Status::method_not_supported(&resource.group_resource(), "list"))
+    }
 }
 
 /// What a [`Virtual`] is used on.
@@ -217,7 +236,7 @@ impl Resource {
             backing,
             subresources: Vec::new(),
             order: ListOrder::Typed,
-            warning: None,
+            deprecation: None,
             storage_version_hash: String::new(),
             protobuf: None,
             frames: Frames::default(),

@@ -62,6 +62,21 @@ impl Rules {
         !self.schema.has_rules()
     }
 
+    /// Whether there is something to compile before objects are checked.
+    #[must_use]
+    pub fn needs_preparation(&self) -> bool {
+        !self.is_empty() && self.root.get().is_none()
+    }
+
+    /// Compiles what has not been compiled yet. Who does not ask for it has the first check do it.
+    pub fn prepare(&self) {
+        self.compiled();
+    }
+
+    fn compiled(&self) -> Option<&Place> {
+        self.root.get_or_init(|| Place::new(self.schema.root(), true)).as_ref()
+    }
+
     /// Which rules an object breaks; `old` is the object that it replaces. `errors_so_far` is what was wrong with it
     /// without its rules: if that is too much, one error says that rules were not evaluated.
     #[must_use]
@@ -79,7 +94,7 @@ impl Rules {
             return Findings { errors: vec![error], warnings: Vec::new() };
         }
         let mut walk = Walk::new(Budget::PER_OBJECT);
-        if let Some(root) = self.root.get_or_init(|| Place::new(self.schema.root(), true)) {
+        if let Some(root) = self.compiled() {
             walk.object(self.schema.root(), root, &Path::nil(), Json::Root(object), old.map(Json::Root));
         }
         walk.finish().0

@@ -36,6 +36,7 @@ mod server;
 pub mod test_client;
 mod tls;
 mod version;
+mod witness;
 
 pub use answer::{Accept, respond_status};
 pub use audit::{AuditHandle, AuditSink, Auditing, note_for_audit};
@@ -45,8 +46,8 @@ pub use authentication::{
     Unauthenticated,
 };
 pub use authorization::{
-    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Basics, Decision, NonResourceRule, PrivilegedGroups,
-    ResourceRule, SubjectRules, Union,
+    AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Basics, Counted, Decision, NonResourceRule,
+    PrivilegedGroups, ResourceRule, SubjectRules, Union,
 };
 pub use body::{MAX_BODY_BYTES, read_body};
 pub use concord_meta::UserInfo;
@@ -57,8 +58,9 @@ pub use flow_control::{Admission, FlowControl, Seat};
 pub use health::{Coalesced, HealthCheck, HealthChecks, Unhealthy, check_fn};
 pub use http::{Body, BoxError, Handler, Request, Response, full, text, with_body};
 pub use metrics::{
-    AdmissionMetrics, AdmissionStep, AggregationMetrics, Conditions, FlowMetrics, Metrics, MigrationMetrics,
-    PeerMetrics, PluginMetrics, Served, StorageLatency, TokenUses, WatchEvents,
+    AdmissionMetrics, AdmissionStep, AggregationMetrics, CelMetrics, ClientMetrics, Conditions,
+    DecisionMetrics, Deprecated, FlowMetrics, LevelSeats, Metrics, MigrationMetrics, PeerMetrics,
+    PluginMetrics, QueueMetrics, Served, StorageLatency, Terminated, TokenUses, WatchEvents,
 };
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;

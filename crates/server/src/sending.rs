@@ -25,7 +25,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::http::{Body, BoxError, Response};
+use crate::{
+    http::{Body, BoxError, Response},
+    witness::{Polled, Witness, witnessed},
+};
 
 /// Answers up to this size are left alone: they fit into the buffers that a connection has anyway.
 pub(crate) const SMALL: u64 = 64 * 1024;
@@ -84,7 +87,7 @@ impl Sending {
             return response;
         }
         sending.set(Bound { until: None, every: Some(time) });
-        response.map(|body| Lasting { body, time, sending }.boxed_unsync())
+        witnessed(response, Lasting { time, sending })
     }
 
     fn set(&self, bound: Bound) {
@@ -105,14 +108,18 @@ impl Sending {
         }
     }
 
+    /// Whether the task that runs now takes too long to send its answer.
+    pub(crate) fn is_late_here() -> bool {
+        SENDING.try_with(Self::is_late).unwrap_or(false)
+    }
+
     fn is_late(&self) -> bool {
         self.0.bound.lock().until.is_some_and(|until| until <= Instant::now())
     }
 }
 
-/// A body without an end: what it gave must have been sent before it is asked for more.
+/// Sees a body without an end: what it gave must have been sent before it is asked for more.
 struct Lasting {
-    body: Body,
     time: Duration,
     sending: Sending,
 }
@@ -123,26 +130,10 @@ impl Drop for Lasting {
     }
 }
 
-impl hyper::body::Body for Lasting {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
+impl Witness for Lasting {
+    fn saw(&mut self, polled: &Polled, _: bool) {
         // Nobody is told: whoever bounds the task looks now and then.
         self.sending.0.bound.lock().until = polled.is_ready().then(|| Instant::now() + self.time);
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -164,10 +155,7 @@ impl hyper::body::Body for Bounded {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         if self.pending.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)).transpose()?.map(Frame::into_data) {
                 Some(Ok(data)) => self.pending = data,

@@ -30,10 +30,28 @@ const MAX_ENDPOINTS: usize = 200;
 const MAX_IDLE: usize = 25;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
+/// What became of a call. For metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Called<'a> {
+    /// Who was called, with the port if it was given.
+    pub host: &'a str,
+    /// The status of the answer; `None` if there was none.
+    pub code: Option<u16>,
+    /// How long it took.
+    pub took: Duration,
+    /// How many bytes were sent.
+    pub sent: usize,
+    /// How many bytes were answered; `None` if not all of them arrived, or it was no success.
+    pub received: Option<usize>,
+}
+
+type CallObserver = dyn Fn(&Called<'_>) + Send + Sync;
+
 /// Calls webhooks, and keeps the connections to them.
 pub struct Client {
     resolver: Arc<dyn Resolver>,
     answer_limit: usize,
+    observer: Option<Box<CallObserver>>,
     endpoints: Mutex<Endpoints>,
 }
 
@@ -54,13 +72,19 @@ struct Endpoint {
 impl Client {
     /// Finds Services with `resolver`.
     pub fn new(resolver: Arc<dyn Resolver>) -> Self {
-        Self { resolver, answer_limit: DEFAULT_ANSWER_LIMIT, endpoints: Mutex::default() }
+        Self { resolver, answer_limit: DEFAULT_ANSWER_LIMIT, observer: None, endpoints: Mutex::default() }
     }
 
     /// Reads answers of up to so many bytes.
     #[must_use]
     pub fn with_answer_limit(self, answer_limit: usize) -> Self {
         Self { answer_limit, ..self }
+    }
+
+    /// The same, but somebody hears of every call.
+    #[must_use]
+    pub fn with_observer(self, observer: impl Fn(&Called<'_>) + Send + Sync + 'static) -> Self {
+        Self { observer: Some(Box::new(observer)), ..self }
     }
 
     /// Posts a JSON body to a webhook and returns the body of its answer, which is not empty.
@@ -104,8 +128,9 @@ impl Client {
         body: Bytes,
         timeout: Duration,
     ) -> Result<Bytes, CallError> {
-        let deadline = tokio::time::Instant::now() + timeout;
+        let begun = tokio::time::Instant::now();
         let uri: Uri = url.parse().map_err(|error| InvalidConfig::Url(format!("{error}")))?;
+        let (host, sent) = (uri.authority().map(ToString::to_string).unwrap_or_default(), body.len());
         let request = Request::builder()
             .method(Method::POST)
             .uri(uri)
@@ -114,11 +139,29 @@ impl Client {
             .header(header::USER_AGENT, USER_AGENT)
             .body(Full::new(body))
             .map_err(|error| InvalidConfig::Url(error.to_string()))?;
+        let mut code = None;
+        let answer = self.exchange(endpoint, request, url, begun + timeout, &mut code).await;
+        if let Some(observer) = &self.observer {
+            let received = answer.as_ref().map(Bytes::len).ok();
+            observer(&Called { host: &host, code, took: begun.elapsed(), sent, received });
+        }
+        answer
+    }
+
+    async fn exchange(
+        &self,
+        endpoint: &Endpoint,
+        request: Request<Full<Bytes>>,
+        url: String,
+        deadline: tokio::time::Instant,
+        code: &mut Option<u16>,
+    ) -> Result<Bytes, CallError> {
         let response = match timeout_at(deadline, endpoint.client.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(CallError::Transport { reason: reason(&error), url }),
             Err(_) => return Err(CallError::Timeout { url }),
         };
+        *code = Some(response.status().as_u16());
         match timeout_at(deadline, response::read(response, &url, self.answer_limit)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Body("context deadline exceeded".to_owned())),

@@ -23,7 +23,7 @@ mod resolve;
 mod response;
 mod services;
 
-pub use client::{Client, DEFAULT_ANSWER_LIMIT};
+pub use client::{Called, Client, DEFAULT_ANSWER_LIMIT};
 pub use config::{ClientConfig, InvalidConfig, ServiceReference, Target};
 pub use dial::dial_service;
 pub use error::{CallError, reason};

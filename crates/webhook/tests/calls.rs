@@ -145,6 +145,22 @@ async fn what_is_no_success_is_an_error() {
 }
 
 #[tokio::test]
+async fn every_call_is_heard_of() {
+    let (heard, calls) = std::sync::mpsc::channel();
+    let client = client().with_observer(move |called| {
+        heard.send((called.host.to_owned(), called.code, called.sent, called.received)).expect("heard");
+    });
+    let (ok, bad) = (Reply::ok("answer"), Reply::new("500 Internal Server Error", "boom"));
+    let hung_up = Reply::hang_up();
+    for (reply, code, received) in [(ok, Some(200), Some(6)), (bad, Some(500), None), (hung_up, None, None)] {
+        let server = start(Certificate::For("127.0.0.1"), reply).await;
+        drop(client.call(&url(&server, ""), Bytes::from_static(b"{}"), LONG).await);
+        let host = format!("127.0.0.1:{}", server.port);
+        assert_eq!(calls.try_recv(), Ok((host, code, 2, received)));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_may_be_as_long_as_the_limit() {
     let server = start(Certificate::For("127.0.0.1"), Reply::ok(&"a".repeat(1000))).await;
     let call =

@@ -103,6 +103,7 @@ impl Assembly {
         let parts = Parts::new(options, emulation, &access, ground, metrics.clone(), accounts)?;
         let flow_control = overload::connected(flow_control, parts.apis.clone(), replica.clone());
         let resources = parts.apis.clone();
+        super::metrics::tell_of_rules(&metrics);
         super::metrics::tell(&metrics, emulation, engine, resources, replica.clone());
         parts.reload_keys(&options.service_accounts, pki_dir, reloader);
         Ok(Self {

@@ -42,7 +42,7 @@ impl Following {
         reloader: &mut Reloader,
     ) -> anyhow::Result<Self> {
         let prefix = key_prefix(&options.etcd);
-        let (access, rules) = Access::new(&options.authorization, prefix.clone());
+        let (access, rules) = Access::new(&options.authorization, prefix.clone(), metrics);
         let definitions = DefinitionsView::new(&prefix);
         let served = definitions.progress();
         let admission = AdmissionView::new(&prefix);

@@ -3,20 +3,39 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use concord_meta::GroupResource;
-use concord_registry::{Observer, Resources};
+use concord_registry::{Observer, QueueEvent, Resources, RuleWork};
 use concord_replica::Replica;
 use concord_server::Metrics;
 use concord_store::KeyRange;
 
 use crate::{emulation::Emulation, engine::Engine};
 
-/// Tells how long the store takes.
+/// Tells how long the store takes, and what controllers have to do.
 pub(crate) struct StoreLatency(pub(crate) Arc<Metrics>);
 
 impl Observer for StoreLatency {
     fn answered(&self, operation: &'static str, resource: &GroupResource, took: Duration) {
         self.0.storage_latency(operation, resource).observe(took);
     }
+
+    fn queue(&self, queue: &'static str, event: QueueEvent) {
+        let queues = self.0.queues();
+        match event {
+            QueueEvent::Added(count) => queues.added(queue, count),
+            QueueEvent::Depth(depth) => queues.set_depth(queue, depth),
+            QueueEvent::Begun(waited) => queues.begun(queue, waited),
+            QueueEvent::Done { took, again } => queues.done(queue, took, again),
+        }
+    }
+}
+
+/// Tells how long the rules of custom resources take.
+pub(crate) fn tell_of_rules(metrics: &Arc<Metrics>) {
+    let metrics = metrics.clone();
+    concord_registry::observe_rules(move |work, took| match work {
+        RuleWork::Compilation => metrics.cel().compiled(took),
+        RuleWork::Evaluation => metrics.cel().evaluated(took),
+    });
 }
 
 /// Says which features there are, and, at each scrape, how much is stored.

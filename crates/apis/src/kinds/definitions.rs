@@ -2,9 +2,9 @@
 
 use concord_builtins::FeatureGates;
 use concord_meta::field;
-use concord_registry::{Context, Object, Part, metadata, metadata_mut};
+use concord_registry::{Context, Object, Part, RuleWork, metadata, metadata_mut, timed_rules};
 use concord_rules::RuleCompiler;
-use concord_structural::crd;
+use concord_structural::crd::{self, CelCompiler, CompiledRule, RulePlace};
 use serde_json::{Value, json};
 
 use super::{Hooks, member};
@@ -39,13 +39,32 @@ fn rules(features: &FeatureGates) -> RuleCompiler {
     RuleCompiler::compatible_with(features.min_compatibility().minor())
 }
 
+/// Tells how long it takes.
+struct Timed(RuleCompiler);
+
+impl CelCompiler for Timed {
+    fn compile(&self, place: &RulePlace<'_>) -> Result<Vec<CompiledRule>, String> {
+        timed_rules(RuleWork::Compilation, || self.0.compile(place))
+    }
+
+    fn validate_default(
+        &self,
+        place: &RulePlace<'_>,
+        default: &Value,
+        path: &field::Path,
+        budget: i64,
+    ) -> (Vec<field::Error>, i64) {
+        timed_rules(RuleWork::Evaluation, || self.0.validate_default(place, default, path, budget))
+    }
+}
+
 fn validate_create(features: &FeatureGates, object: &Object) -> Vec<field::Error> {
-    crd::validate_create(object, &rules(features))
+    crd::validate_create(object, &Timed(rules(features)))
 }
 
 fn validate_update(features: &FeatureGates, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
     match part {
-        Part::Main => crd::validate_update(new, old, &rules(features)),
+        Part::Main => crd::validate_update(new, old, &Timed(rules(features))),
         Part::Sub(_) => crd::validate_status_update(new, old),
     }
 }

@@ -94,6 +94,7 @@ fn wanted(level: &str, exists: bool) -> Value {
 
 impl Sync for Dangling {
     type Item = String;
+    const QUEUE: &str = "flowschema_status";
 
     fn all(&self, _: &Snapshot, items: &mut BTreeSet<String>) {
         items.insert(ALL.to_owned());

@@ -123,6 +123,7 @@ impl QuotaController {
 
 impl Sync for QuotaController {
     type Item = String;
+    const QUEUE: &str = "resourcequota_primary";
 
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<String>) {
         let entries = snapshot.scan(&KeyRange::prefix(self.storage.prefix.clone()));

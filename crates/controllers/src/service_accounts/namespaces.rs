@@ -109,6 +109,7 @@ fn get(resource: &Resource, snapshot: &Snapshot, at: ObjectName<'_>) -> Result<O
 
 impl Sync for Namespaces {
     type Item = String;
+    const QUEUE: &str = "serviceaccount";
 
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<String>) {
         let entries = snapshot.scan(&KeyRange::prefix(self.namespaces.prefix.clone()));

@@ -225,6 +225,7 @@ fn account_of(secret: &Object) -> (&str, &str) {
 
 impl Sync for Tokens {
     type Item = Work;
+    const QUEUE: &str = "serviceaccount_tokens_service";
 
     fn all(&self, snapshot: &Snapshot, items: &mut BTreeSet<Work>) {
         let entries = snapshot.scan(&KeyRange::prefix(self.storage.prefix.clone()));

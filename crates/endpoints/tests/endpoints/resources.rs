@@ -7,8 +7,8 @@ use concord_codec::ListOrder;
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Endpoint, Origin};
 use concord_meta::{GroupResource, GroupVersion, GroupVersionKind, Status};
 use concord_registry::{
-    Backing, Context, Invocation, Object, Part, Renaming, Resource, ResourceNames, Scaling, Storage,
-    Strategy, Subresource, SubresourceKind, Verb, Virtual, metadata_mut,
+    Backing, Context, Deprecation, Invocation, Object, Part, Renaming, Resource, ResourceNames, Scaling,
+    Storage, Strategy, Subresource, SubresourceKind, Verb, Virtual, metadata_mut,
 };
 use concord_schema::{Builder, ListType, Presence, Scalar, Schema, TypeId};
 
@@ -198,7 +198,8 @@ pub(crate) fn set() -> ApiSet {
         vec![below("finalize", core.with_kind("Namespace"), &[Verb::Update], SubresourceKind::Part)];
     let mut olds = stored(&core, "olds", "Old", false, Plain);
     olds.verbs = vec![Verb::Get, Verb::List];
-    olds.warning = Some("v1 Old is deprecated in v1.19+".to_owned());
+    let warning = "v1 Old is deprecated in v1.19+".to_owned();
+    olds.deprecation = Some(Deprecation { warning, removed_release: "1.40".to_owned() });
     let example = GroupVersion::new("example.com", "v1");
     let reviews = virtual_only(&example, "reviews", "Review", false);
     let local = virtual_only(&example, "localreviews", "LocalReview", true);

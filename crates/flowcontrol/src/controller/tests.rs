@@ -112,7 +112,7 @@ async fn a_place_that_is_given_up_is_free() {
         };
         assert!(gone);
     }
-    let level = controller.known.lock()["users"];
+    let level = controller.shared.known.lock()["users"];
     assert_eq!(controller.shared.scheduler.lock().load(level), (2, 0));
     drop(seats);
     assert_eq!(controller.shared.scheduler.lock().load(level), (0, 0));
@@ -124,7 +124,7 @@ async fn who_waits_in_a_level_that_is_removed_runs() {
     let seats = [admit(&controller, "a", "users").await.seat, admit(&controller, "a", "users").await.seat];
     let same = controller.clone();
     let waiting = tokio::spawn(async move { admit(&same, "b", "users").await.seat.is_some() });
-    let level = controller.known.lock()["users"];
+    let level = controller.shared.known.lock()["users"];
     while controller.shared.scheduler.lock().load(level).1 == 0 {
         tokio::task::yield_now().await;
     }
@@ -153,8 +153,8 @@ async fn levels_that_come_and_go_leave_nothing_behind_and_send_nobody_away() {
     done.store(true, std::sync::atomic::Ordering::Relaxed);
     asking.await.expect("no panic");
     controller.configure([exempt()], []);
-    let catch_all = BTreeMap::from([("catch-all".to_owned(), controller.known.lock()["catch-all"])]);
-    assert_eq!(*controller.known.lock(), catch_all);
+    let catch_all = BTreeMap::from([("catch-all".to_owned(), controller.shared.known.lock()["catch-all"])]);
+    assert_eq!(*controller.shared.known.lock(), catch_all);
     assert_eq!(controller.shared.scheduler.lock().levels(), 1);
 }
 

@@ -53,7 +53,7 @@ impl Simulation {
                 client.place = Some(place);
                 self.run(index);
             }
-            Begun::Waits(place) => client.place = Some(place),
+            Begun::Waits(place, _) => client.place = Some(place),
             Begun::Gone => unreachable!("nobody removes levels here"),
             Begun::Rejected(_) => {
                 client.rejected += 1;
@@ -166,6 +166,19 @@ fn what_nobody_uses_is_borrowed_but_not_what_is_reserved() {
 }
 
 #[test]
+fn a_level_could_have_what_others_neither_use_nor_keep() {
+    let mut scheduler = Scheduler::<()>::new(30);
+    let lender = scheduler.add(Level { reserved: 5, ..level(20) });
+    let borrower = scheduler.add(Level { most: 22, ..level(10) });
+    assert_eq!((scheduler.available(lender), scheduler.available(borrower)), (20, 22));
+    for flow in 0..15 {
+        assert!(matches!(scheduler.begin(lender, flow, 1, || ()), Begun::Runs(_)));
+    }
+    assert_eq!(scheduler.available(borrower), 15);
+    assert_eq!(scheduler.available(LevelId(99)), 0, "it is gone");
+}
+
+#[test]
 fn who_finds_no_place_is_sent_away() {
     let mut scheduler = Scheduler::<()>::new(2);
     let reject = scheduler.add(Level { queues: 0, most: 1, ..level(1) });
@@ -174,10 +187,10 @@ fn who_finds_no_place_is_sent_away() {
     let mut scheduler = Scheduler::<()>::new(1);
     let queues = scheduler.add(Level { queues: 2, hand_size: 1, queue_length: 3, most: 1, ..level(1) });
     let begun: Vec<Begun> = (0..5).map(|_| scheduler.begin(queues, 7, 1, || ())).collect();
-    assert!(matches!(begun[0], Begun::Runs(_)) && matches!(begun[3], Begun::Waits(_)));
+    assert!(matches!(begun[0], Begun::Runs(_)) && matches!(begun[3], Begun::Waits(_, 3)));
     assert_eq!(begun[4], Begun::Rejected(Rejected::QueueFull));
     assert!(
-        matches!(scheduler.begin(queues, 8, 1, || ()), Begun::Waits(_)),
+        matches!(scheduler.begin(queues, 8, 1, || ()), Begun::Waits(_, _)),
         "another flow has its own queue"
     );
     assert_eq!(scheduler.load(queues), (1, 4));
@@ -188,8 +201,8 @@ fn who_goes_away_is_forgotten() {
     let mut scheduler = Scheduler::new(1);
     let id = scheduler.add(Level { most: 1, ..level(1) });
     let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there is a seat") };
-    let Begun::Waits(second) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };
-    let Begun::Waits(third) = scheduler.begin(id, 1, 1, || 'c') else { panic!("there is none") };
+    let Begun::Waits(second, _) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };
+    let Begun::Waits(third, _) = scheduler.begin(id, 1, 1, || 'c') else { panic!("there is none") };
     assert!(scheduler.cancel(second));
     assert!(!scheduler.cancel(second), "once");
     assert_eq!(scheduler.finish(first, Duration::from_millis(1)), ['c']);
@@ -205,7 +218,7 @@ fn nobody_is_lost_when_a_level_changes() {
     let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 0) else { panic!("there is a seat") };
     let places: Vec<Place> = (1..=20)
         .map(|number| match scheduler.begin(id, hash(number), 1, || number) {
-            Begun::Waits(place) => place,
+            Begun::Waits(place, _) => place,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -227,8 +240,8 @@ fn who_takes_more_seats_waits_for_as_many_and_is_not_overtaken() {
     let level = Level { nominal: 4, reserved: 4, most: 4, queues: 1, hand_size: 1, queue_length: 10 };
     let id = scheduler.add(level);
     let Begun::Runs(small) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there are seats") };
-    let Begun::Waits(_) = scheduler.begin(id, 1, 4, || 'b') else { panic!("there are only three left") };
-    let Begun::Waits(_) = scheduler.begin(id, 1, 1, || 'c') else { panic!("it is the other one's turn") };
+    let Begun::Waits(_, _) = scheduler.begin(id, 1, 4, || 'b') else { panic!("there are only three left") };
+    let Begun::Waits(_, _) = scheduler.begin(id, 1, 1, || 'c') else { panic!("it is the other one's turn") };
     assert_eq!(scheduler.finish(small, Duration::ZERO), ['b'], "and nobody else");
     assert_eq!(scheduler.load(id), (4, 1));
     // More than there are at all runs alone.
@@ -236,7 +249,7 @@ fn who_takes_more_seats_waits_for_as_many_and_is_not_overtaken() {
     let level = Level { nominal: 2, reserved: 2, most: 2, queues: 1, hand_size: 1, queue_length: 10 };
     let id = scheduler.add(level);
     let Begun::Runs(large) = scheduler.begin(id, 1, 9, || 'a') else { panic!("nobody else is there") };
-    let Begun::Waits(_) = scheduler.begin(id, 2, 1, || 'b') else { panic!("there is no seat") };
+    let Begun::Waits(_, _) = scheduler.begin(id, 2, 1, || 'b') else { panic!("there is no seat") };
     assert_eq!(scheduler.finish(large, Duration::ZERO), ['b']);
 }
 
@@ -245,7 +258,7 @@ fn a_level_that_is_removed_is_gone_when_its_last_request_is_done() {
     let mut scheduler = Scheduler::new(1);
     let id = scheduler.add(level(1));
     let Begun::Runs(first) = scheduler.begin(id, 1, 1, || 'a') else { panic!("there is a seat") };
-    let Begun::Waits(second) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };
+    let Begun::Waits(second, _) = scheduler.begin(id, 1, 1, || 'b') else { panic!("there is none") };
     assert_eq!(scheduler.retire(id), ['b']);
     assert_eq!(scheduler.begin(id, 1, 1, || 'c'), Begun::Gone);
     scheduler.finish(first, Duration::ZERO);

@@ -4,6 +4,7 @@
 //! a [`Union`] that has one decides; what nobody allows is forbidden.
 
 mod basics;
+mod counted;
 mod rules;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 use crate::{RequestInfo, UserInfo};
 
 pub use basics::Basics;
+pub use counted::Counted;
 pub use rules::{NonResourceRule, ResourceRule, SubjectRules};
 
 /// Who wants to do what.

@@ -1,9 +1,8 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, resume_unwind},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::Poll,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -14,14 +13,13 @@ use http::{
     HeaderValue,
     header::{ACCEPT_ENCODING, CONTENT_TYPE},
 };
-use http_body_util::BodyExt as _;
-use hyper::body::{Frame, SizeHint};
 
 use super::panic_recovery::message;
 use crate::{
-    AuditHandle, Auditing, Body, BoxError, Deadline, Metrics, RequestContext as _,
+    AuditHandle, Auditing, Deadline, Metrics, RequestContext as _,
     audit::MAX_OBJECT,
     http::{Filter, Request, Response},
+    witness::{Polled, Witness, witnessed},
 };
 
 /// Writes down who asks for what and what becomes of it, as far as the policy wants it.
@@ -97,7 +95,7 @@ impl Unanswered {
         let wanted = self.handle.wants_response() && is_object && !self.lasts && status.is_none();
         let captured = wanted.then(BytesMut::new);
         let handle = self.handle.clone();
-        response.map(|body| Recorded { body, handle, captured, whole: false }.boxed_unsync())
+        witnessed(response, Recorded { handle, captured, whole: false })
     }
 
     fn panicked(mut self, panic: Box<dyn Any + Send>) -> Response {
@@ -130,7 +128,6 @@ impl Drop for Unanswered {
 
 /// An answer on its way. When it has been sent, or nobody wants it any more, the request is complete.
 struct Recorded {
-    body: Body,
     handle: AuditHandle,
     /// What of the answer has been sent; `None` if it is not to be written down.
     captured: Option<BytesMut>,
@@ -150,35 +147,18 @@ impl Recorded {
     }
 }
 
-impl hyper::body::Body for Recorded {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        match &polled {
+impl Witness for Recorded {
+    fn saw(&mut self, polled: &Polled, ended: bool) {
+        match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {
                     self.capture(data);
                 }
-                // Nobody asks for the end of a body that says it has reached it.
-                self.whole = self.body.is_end_stream();
+                self.whole = ended;
             }
             Poll::Ready(None) => self.whole = true,
             _ => {}
         }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -1,13 +1,10 @@
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
+use hyper::body::Body as _;
+
+use crate::{
+    http::Response,
+    sending::SMALL,
+    witness::{Polled, Witness, witnessed},
 };
-
-use bytes::Bytes;
-use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Frame, SizeHint};
-
-use crate::{Body, BoxError, http::Response, sending::SMALL};
 
 /// Keeps `guard` until all of an answer has been made. Lists are made while they are sent: an answer whose head exists
 /// may have most of its work before it. The answer must not be one that lasts.
@@ -16,42 +13,17 @@ pub(super) fn hold(response: Response, guard: impl Send + Unpin + 'static) -> Re
     if response.body().size_hint().upper().is_some_and(|length| length <= SMALL) {
         return response;
     }
-    response.map(|body| Held { body, guard: Some(guard) }.boxed_unsync())
+    witnessed(response, Held(Some(guard)))
 }
 
-/// A body that gives something back at its end, or when nobody wants it any more.
-struct Held<G> {
-    body: Body,
-    guard: Option<G>,
-}
+/// Gives something back at the end of a body, or when nobody wants it any more.
+struct Held<G>(Option<G>);
 
-impl<G: Send + Unpin> hyper::body::Body for Held<G> {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        // Nobody asks for the end of a body that says it has reached it.
-        let ended = match &polled {
-            Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
-            Poll::Ready(_) => true,
-            Poll::Pending => false,
-        };
+impl<G: Send + Unpin + 'static> Witness for Held<G> {
+    fn saw(&mut self, _: &Polled, ended: bool) {
         if ended {
-            self.guard = None;
+            self.0 = None;
         }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -59,11 +31,13 @@ impl<G: Send + Unpin> hyper::body::Body for Held<G> {
 mod tests {
     use std::sync::Arc;
 
+    use bytes::Bytes;
     use futures_util::stream;
-    use http_body_util::StreamBody;
+    use http_body_util::{BodyExt as _, StreamBody};
+    use hyper::body::Frame;
 
     use super::*;
-    use crate::http::full;
+    use crate::http::{Body, BoxError, full};
 
     fn pieces(count: usize) -> Body {
         let piece = |_| Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"piece")));

@@ -5,7 +5,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::held::hold;
 use crate::{
-    RequestContext as _, UserInfo,
+    RequestContext as _, Terminated, UserInfo,
     http::{Filter, Request, Response, text},
     metrics::InFlight,
 };
@@ -63,6 +63,7 @@ impl<H: Filter> Filter for MaxInFlight<H> {
 pub(super) fn too_many_requests() -> Response {
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n");
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response.extensions_mut().insert(Terminated::BY_SERVER);
     response
 }
 

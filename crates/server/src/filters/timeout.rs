@@ -2,7 +2,7 @@ use concord_meta::Status;
 use tokio::time::timeout_at;
 
 use crate::{
-    Accept, RequestContext as _,
+    Accept, RequestContext as _, Terminated,
     http::{Filter, Request, Response},
     respond_status,
 };
@@ -16,7 +16,11 @@ impl<H: Filter> Filter for Timeout<H> {
         match timeout_at(moment, self.0.call(request)).await {
             Ok(response) => response,
             // As upstream, in the same form for everybody.
-            Err(_) => respond_status(&Status::request_timeout(), &Accept::default()),
+            Err(_) => {
+                let mut response = respond_status(&Status::request_timeout(), &Accept::default());
+                response.extensions_mut().insert(Terminated::BY_SERVER);
+                response
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) struct AccessMetrics {
     users: IntCounterVec,
     authentications: [(IntCounter, Histogram); 3],
     authorizations: [(IntCounter, Histogram); 3],
+    decisions: IntCounterVec,
     impersonations: IntCounterVec,
     impersonation_times: HistogramVec,
 }
@@ -47,6 +48,12 @@ impl AccessMetrics {
             ),
             authentications: results(authentications, ["success", "failure", "error"]),
             authorizations: results(authorizations, ["allowed", "denied", "no-opinion"]),
+            decisions: counters(
+                registry,
+                "apiserver_authorization_decisions_total",
+                "What each authorizer allowed or denied.",
+                &["type", "name", "decision"],
+            ),
             impersonations: counters(
                 registry,
                 "apiserver_impersonation_attempts_total",
@@ -77,6 +84,11 @@ impl AccessMetrics {
         times.observe(time.as_secs_f64());
     }
 
+    pub(super) fn decisions(&self, kind: &str, name: &str) -> DecisionMetrics {
+        let count = |decision: &str| self.decisions.with_label_values(&[kind, name, decision]);
+        DecisionMetrics { allowed: count("allowed"), denied: count("denied") }
+    }
+
     pub(crate) fn authorization(&self, decision: &Decision, time: Duration) {
         let index = match decision {
             Decision::Allow => 0,
@@ -97,6 +109,23 @@ impl AccessMetrics {
         };
         self.impersonations.with_label_values(&labels).inc();
         self.impersonation_times.with_label_values(&labels).observe(time.as_secs_f64());
+    }
+}
+
+/// Counts what one authorizer decides. Who has no opinion decides nothing.
+#[derive(Clone)]
+pub struct DecisionMetrics {
+    allowed: IntCounter,
+    denied: IntCounter,
+}
+
+impl DecisionMetrics {
+    pub(crate) fn count(&self, decision: &Decision) {
+        match decision {
+            Decision::Allow => self.allowed.inc(),
+            Decision::Deny(_) => self.denied.inc(),
+            Decision::NoOpinion(_) => {}
+        }
     }
 }
 

@@ -7,15 +7,19 @@ mod access;
 mod admission;
 mod aggregation;
 mod audit;
+mod cel;
+mod clients;
 mod encryption;
 mod flow_control;
 mod in_flight;
 mod migration;
 mod peers;
 mod process;
+mod queues;
 mod requests;
 mod slis;
 mod storage;
+mod terminations;
 mod tokens;
 
 use std::sync::Arc;
@@ -34,21 +38,27 @@ use crate::{
 };
 
 pub(crate) use access::AccessMetrics;
+pub use access::DecisionMetrics;
 pub use admission::{AdmissionMetrics, AdmissionStep, Conditions, PluginMetrics};
 pub use aggregation::AggregationMetrics;
 pub(crate) use audit::AuditMetrics;
+pub use cel::CelMetrics;
+pub use clients::ClientMetrics;
 use encryption::EncryptionMetrics;
 use flow_control::FlowControlMetrics;
-pub use flow_control::FlowMetrics;
+pub use flow_control::{FlowMetrics, LevelSeats};
 pub(crate) use in_flight::InFlight;
 pub use migration::MigrationMetrics;
 pub use peers::PeerMetrics;
 use process::Process;
+pub use queues::QueueMetrics;
 pub(crate) use requests::RequestLabels;
 use requests::Requests;
 pub(crate) use slis::Slis;
 use storage::Storage;
 pub use storage::StorageLatency;
+use terminations::Terminations;
+pub use terminations::{Deprecated, Terminated};
 use tokens::TokenMetrics;
 pub use tokens::TokenUses;
 
@@ -63,6 +73,7 @@ type ScrapeHook = Arc<dyn Fn(&Metrics) + Send + Sync>;
 pub struct Metrics {
     registry: Registry,
     requests: Requests,
+    terminations: Terminations,
     long_running: IntGaugeVec,
     pub(crate) read_only: Arc<InFlight>,
     pub(crate) mutating: Arc<InFlight>,
@@ -70,6 +81,9 @@ pub struct Metrics {
     access: AccessMetrics,
     admission: AdmissionMetrics,
     aggregation: AggregationMetrics,
+    cel: CelMetrics,
+    clients: ClientMetrics,
+    queues: QueueMetrics,
     pub(crate) tls_handshake_errors: IntCounter,
     watch_events: IntCounterVec,
     watch_event_sizes: HistogramVec,
@@ -137,6 +151,7 @@ impl Metrics {
             IntCounter::new("apiserver_tls_handshake_errors_total", "TLS handshakes that failed.");
         Self {
             requests: Requests::new(of),
+            terminations: Terminations::new(of),
             long_running: gauges(
                 of,
                 "apiserver_longrunning_requests",
@@ -154,6 +169,9 @@ impl Metrics {
             access: AccessMetrics::new(of),
             admission: AdmissionMetrics::new(of),
             aggregation: AggregationMetrics::new(of),
+            cel: CelMetrics::new(of),
+            clients: ClientMetrics::new(of),
+            queues: QueueMetrics::new(of),
             tls_handshake_errors: registered(of, tls_errors),
             watch_events: counters(of, "apiserver_watch_events_total", "Events sent to watches.", &RESOURCE),
             watch_event_sizes: histograms(
@@ -266,9 +284,40 @@ impl Metrics {
         self.flow_control.flow(priority_level, flow_schema)
     }
 
-    /// The seats that are a priority level's own.
-    pub fn set_nominal_seats(&self, priority_level: &str, seats: u32) {
-        self.flow_control.nominal(priority_level, seats);
+    /// How many seats a priority level has.
+    pub fn set_seats(&self, priority_level: &str, seats: LevelSeats) {
+        self.flow_control.set_seats(priority_level, seats);
+    }
+
+    /// How many seats a priority level could have now, with those that others do not need.
+    pub fn set_current_seats(&self, priority_level: &str, seats: u32) {
+        self.flow_control.set_current(priority_level, seats);
+    }
+
+    /// A priority level is gone.
+    pub fn forget_level(&self, priority_level: &str) {
+        self.flow_control.forget(priority_level);
+    }
+
+    /// Where to count what an authorizer decides: `apiserver_authorization_decisions_total`. To be kept by who asks it.
+    #[must_use]
+    pub fn decisions(&self, kind: &str, name: &str) -> DecisionMetrics {
+        self.access.decisions(kind, name)
+    }
+
+    /// Where to tell how long the rules of custom resources take.
+    pub fn cel(&self) -> &CelMetrics {
+        &self.cel
+    }
+
+    /// Where to count what this server asks others.
+    pub fn clients(&self) -> &ClientMetrics {
+        &self.clients
+    }
+
+    /// Where to say what controllers have to do.
+    pub fn queues(&self) -> &QueueMetrics {
+        &self.queues
     }
 
     /// Where to say what the storage version migrator does.
@@ -302,6 +351,23 @@ impl Metrics {
 
     pub(crate) fn requests(&self) -> &Requests {
         &self.requests
+    }
+
+    /// A request was ended to protect the server. One that no handler knows of is counted here.
+    pub(crate) fn terminated(&self, labels: &RequestLabels, by: Terminated, code: StatusCode, counted: bool) {
+        self.terminations.terminated(&self.requests, labels, by, code);
+        if !counted {
+            self.requests.drop(labels, code);
+        }
+    }
+
+    /// Only part of an answer was sent.
+    pub(crate) fn aborted(&self, labels: &RequestLabels) {
+        self.terminations.aborted(labels);
+    }
+
+    pub(crate) fn deprecated(&self, labels: &RequestLabels, deprecated: &Deprecated) {
+        self.terminations.deprecated(labels, deprecated);
     }
 
     pub(crate) fn long_running(&self, labels: &RequestLabels) -> IntGauge {
@@ -351,77 +417,4 @@ impl WatchEvents {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{http::testing::read, version::sample};
-
-    async fn scraped(metrics: &Metrics) -> String {
-        let response = metrics.scrape();
-        assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
-        read(response).await.1
-    }
-
-    #[tokio::test]
-    async fn metrics_have_upstreams_names_and_labels() {
-        let metrics = Metrics::new();
-        metrics.set_build_info(&sample());
-        metrics.set_feature_enabled("StorageVersionAPI", "ALPHA", true);
-        let deployments = GroupResource::new("apps", "deployments");
-        metrics.before_scrape(move |metrics| metrics.set_objects(&deployments, 7));
-        metrics.set_storage_size(4096);
-        let pods = GroupResource::new("", "pods");
-        metrics.storage_latency("get", &pods).observe(std::time::Duration::from_millis(30));
-        metrics.watch_events("", "v1", "pods").sent(2000);
-        let time = std::time::Duration::from_millis(1);
-        metrics.access().authentication(&Ok(None), time);
-        metrics.access().authorization(&crate::Decision::Allow, time);
-        metrics.access().impersonation(Some("impersonate:user-info"), time);
-        metrics.peers().rerouted(200, ["batch", "v1", "jobs"]);
-        metrics.peers().proxy_error("proxy_transport", ["", "v1", "pods"]);
-        metrics.peers().sync_error("fetch_discovery");
-        metrics.peers().merged(true);
-        metrics.peers().nopeer();
-        metrics.peers().set_peers([("fresh", 2)]);
-        metrics.aggregation().set_available("v1.example.com", false);
-        metrics.aggregation().became_unavailable("v1.example.com", "FailedDiscoveryCheck");
-        metrics.aggregation().set_available("v2.example.com", true);
-        metrics.aggregation().set_available("v3.example.com", true);
-        metrics.aggregation().forget("v3.example.com");
-        let running = metrics.read_only.begin();
-        let text = scraped(&metrics).await;
-        for expected in [
-            "kubernetes_build_info{build_date=\"1970-01-01T00:00:00Z\",compiler=\"rustc\"",
-            "kubernetes_feature_enabled{name=\"StorageVersionAPI\",stage=\"ALPHA\"} 1\n",
-            "apiserver_storage_objects{resource=\"deployments.apps\"} 7\n",
-            "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"} 7\n",
-            "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} 4096\n",
-            "etcd_request_duration_seconds_bucket{group=\"\",operation=\"get\",resource=\"pods\",le=\"0.05\"} 1\n",
-            "etcd_request_duration_seconds_count{group=\"\",operation=\"get\",resource=\"pods\"} 1\n",
-            "# TYPE apiserver_watch_events_total counter\n",
-            "apiserver_watch_events_total{group=\"\",resource=\"pods\",version=\"v1\"} 1\n",
-            "apiserver_watch_events_sizes_bucket{group=\"\",resource=\"pods\",version=\"v1\",le=\"2048\"} 1\n",
-            "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 1\n",
-            "apiserver_current_inflight_requests{request_kind=\"mutating\"} 0\n",
-            "authentication_attempts{result=\"failure\"} 1\n",
-            "authentication_duration_seconds_count{result=\"failure\"} 1\n",
-            "authorization_attempts_total{result=\"allowed\"} 1\n",
-            "authorization_duration_seconds_count{result=\"allowed\"} 1\n",
-            "apiserver_impersonation_attempts_total{decision=\"allowed\",mode=\"user-info\"} 1\n",
-            "apiserver_tls_handshake_errors_total 0\n",
-            "apiserver_rerouted_request_total{code=\"200\",group=\"batch\",resource=\"jobs\",version=\"v1\"} 1\n",
-            "apiserver_peer_proxy_errors_total{group=\"\",resource=\"pods\",type=\"proxy_transport\",version=\"v1\"} 1\n",
-            "apiserver_peer_discovery_sync_errors_total{type=\"fetch_discovery\"} 1\n",
-            "aggregator_discovery_peer_aggregated_cache_hits_total 1\n",
-            "aggregator_discovery_peer_aggregated_cache_misses_total 0\n",
-            "aggregator_discovery_nopeer_requests_total 1\n",
-            "concord_peers{state=\"fresh\"} 2\n",
-            "aggregator_unavailable_apiservice{name=\"v1.example.com\"} 1\n",
-            "aggregator_unavailable_apiservice{name=\"v2.example.com\"} 0\n# ",
-            "aggregator_unavailable_apiservice_total{name=\"v1.example.com\",reason=\"FailedDiscoveryCheck\"} 1\n",
-            "process_start_time_seconds ",
-        ] {
-            assert!(text.contains(expected), "{expected} is missing in\n{text}");
-        }
-        drop(running);
-    }
-}
+mod tests;

@@ -1,4 +1,9 @@
-use std::{cell::RefCell, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderMap, Method, StatusCode, header::CONTENT_TYPE};
 use parking_lot::RwLock;
@@ -24,6 +29,8 @@ pub(crate) struct Requests {
     sizes: HistogramVec,
     /// The metrics of each combination of labels, so that a request costs one lookup and no allocation.
     series: RwLock<HashMap<String, Arc<Series>>>,
+    /// What was served so far, without verbs: what else ends before a handler is asked must not be named.
+    known: RwLock<HashSet<String>>,
 }
 
 /// Who asks for what, as labels. Upstream's words, upper case.
@@ -65,6 +72,11 @@ impl RequestLabels {
         } else {
             [self.verb, "", "", "", &info.path, self.scope, ""]
         }
+    }
+
+    /// What is asked for, whatever is to be done with it.
+    fn target(&self) -> String {
+        self.values()[1..5].join("\0")
     }
 
     /// Only the sizes of what is read are of interest.
@@ -152,6 +164,7 @@ impl Requests {
                 &labels,
             ),
             series: RwLock::default(),
+            known: RwLock::default(),
         }
     }
 
@@ -165,6 +178,23 @@ impl Requests {
         }
         if let Some(size) = size.filter(|_| labels.is_read()) {
             series.sizes.observe(size as f64);
+        }
+    }
+
+    /// Counts a request that was ended before a handler could say that it knows what is asked for.
+    pub(crate) fn drop(&self, labels: &RequestLabels, code: StatusCode) {
+        let values = self.bounded(labels);
+        self.total
+            .with_label_values(&[&[labels.dry_run], &values[..], &["apiserver", code.as_str()]].concat())
+            .inc();
+    }
+
+    /// The labels without the component. What nobody has served yet may be made up by a client, and is not named.
+    pub(super) fn bounded<'a>(&self, labels: &'a RequestLabels) -> [&'a str; 6] {
+        let [verb, group, version, resource, subresource, scope, _] = labels.values();
+        match self.known.read().contains(&labels.target()) {
+            true => [verb, group, version, resource, subresource, scope],
+            false => [verb, "", "", "", "", scope],
         }
     }
 
@@ -189,6 +219,7 @@ impl Requests {
     fn new_series(&self, labels: &RequestLabels) -> Arc<Series> {
         let values = labels.values();
         let with_dry_run = [&[labels.dry_run], &values[..]].concat();
+        self.known.write().insert(labels.target());
         Arc::new(Series {
             total: RwLock::default(),
             duration: self.duration.with_label_values(&with_dry_run),
