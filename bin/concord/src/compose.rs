@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use concord_admission::{Configurations, MeasuredAdmission};
 use concord_aggregator::Aggregator;
 use concord_apiextensions::{CustomResourceController, CustomResources, Progress};
-use concord_apis::{Release, RuntimeConfig};
+use concord_apis::{Release, RuntimeConfig, Virtuals};
 use concord_controllers::{
     ClusterAuthentication, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation,
 };
@@ -33,6 +33,7 @@ use crate::{
     access::Access,
     aggregation::{self, RemoteNamespaces},
     cli::{ApiOptions, ServeOptions},
+    components::ComponentStatuses,
     emulation::Emulation,
     fleet, migration,
     peers::{self, Peering},
@@ -109,7 +110,7 @@ impl Parts {
             prefix: prefix.clone(),
             event_ttl: options.apis.event_ttl,
             authorizer: access.authorizer.clone(),
-            virtuals: accounts.virtuals(),
+            virtuals: virtuals(&accounts, &store),
         });
         let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
         let converters = Arc::new(webhooks::client(resolver.clone(), &metrics));
@@ -361,3 +362,10 @@ fn outgoing(bound: IpAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_unspecified())
 }
 
+/// What answers for kinds that are not stored, besides those that need nothing.
+fn virtuals(accounts: &ServiceAccounts, store: &Arc<dyn Store>) -> Virtuals {
+    let store = store.clone();
+    accounts
+        .virtuals()
+        .with("ComponentStatus", move |schema| Arc::new(ComponentStatuses { schema, store: store.clone() }))
+}

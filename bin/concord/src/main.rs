@@ -9,6 +9,7 @@ mod aggregation;
 mod audit;
 mod authentication;
 mod cli;
+mod components;
 mod compose;
 mod config_file;
 mod controllers;

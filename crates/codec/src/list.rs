@@ -57,9 +57,12 @@ impl List {
                 field(b"{\"kind\":", &self.kind, out);
                 field(b",\"apiVersion\":", &self.api_version, out);
                 out.extend_from_slice(b",\"metadata\":{");
-                out.extend_from_slice(
-                    format!("\"resourceVersion\":\"{}\"", self.resource_version).as_bytes(),
-                );
+                // Nothing has version 0: such a list is of what is not stored.
+                if self.resource_version > 0 {
+                    out.extend_from_slice(
+                        format!("\"resourceVersion\":\"{}\"", self.resource_version).as_bytes(),
+                    );
+                }
                 if !self.continue_token.is_empty() {
                     field(b",\"continue\":", &self.continue_token, out);
                 }
@@ -147,6 +150,10 @@ mod tests {
              \"items\":[{\"data\":{\"a\":\"b\"},\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"10\",\"uid\":\"u\"}},\
              {\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"11\"}}]}\n"
         );
+        let list = List::new("ComponentStatusList", "v1", 0, ListOrder::Typed);
+        let expected =
+            "{\"kind\":\"ComponentStatusList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n";
+        assert_eq!(body(list, &[]), expected, "what is not stored has no version");
         let list = List::new("ConfigMapList", "v1", 5, ListOrder::Typed).with_next_page("t<", Some(3));
         assert_eq!(
             body(list, &[]),

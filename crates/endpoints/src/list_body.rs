@@ -88,8 +88,7 @@ impl ListWriter {
     }
 
     fn item(&self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Status> {
-        let item =
-            Item { key: bytes::Bytes::new(), value: entry.value.clone(), revision: Some(entry.mod_revision) };
+        let item = Item { key: bytes::Bytes::new(), ..Item::from(entry) };
         match self.items {
             Items::Objects => {
                 let fields = match self.resource.order {

@@ -51,7 +51,7 @@ pub(crate) fn encode_list(resource: &Resource, items: Items, listing: &Listing) 
     };
     let codec = resource.codec(&version.with_kind(kind))?;
     let meta = ListMeta {
-        resource_version: &listing.revision.to_string(),
+        resource_version: &listing.resource_version(),
         continue_token: &listing.continue_token,
         remaining_item_count: listing.remaining_item_count.map(|count| count.try_into().unwrap_or(i64::MAX)),
     };

@@ -79,7 +79,7 @@ pub(crate) fn list_table(
     let objects: Result<Vec<Object>, Status> =
         listing.entries.iter().map(|entry| endpoint.resource.object(&entry.into())).collect();
     let metadata = ListMeta {
-        resource_version: listing.revision.to_string(),
+        resource_version: listing.resource_version(),
         continue_token: listing.continue_token.clone(),
         remaining_item_count: listing.remaining_item_count,
     };

@@ -15,6 +15,7 @@ pub struct Item {
 
 impl From<&Entry> for Item {
     fn from(entry: &Entry) -> Self {
-        Self { key: entry.key.clone(), value: entry.value.clone(), revision: Some(entry.mod_revision) }
+        let revision = Some(entry.mod_revision).filter(|revision| *revision > 0);
+        Self { key: entry.key.clone(), value: entry.value.clone(), revision }
     }
 }

@@ -38,6 +38,8 @@ mod write;
 
 pub use admission::{Admission, Attributes, Condition, Guard, Operation};
 pub use audience::Audience;
+/// What bodies are made of, for whoever answers with a [`Virtual`].
+pub use concord_schema::Schema;
 pub use context::{Context, Note};
 pub use convert::{ConversionError, Converter, Renaming};
 pub use encode::stored_version;

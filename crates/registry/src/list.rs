@@ -1,14 +1,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use concord_codec::encode_object;
 use concord_meta::{
     Status,
     options::{ContinueToken, ListOptions, ReadAt},
 };
 use concord_replica::{Entry, Error, Snapshot};
-use concord_store::{KeyRange, Revision};
+use concord_store::{KeyRange, KeyValue, Revision};
 
-use crate::{Registry, Selection, Storage, failure, remote::BATCH_OBJECTS};
+use crate::{Object, Registry, Selection, Storage, failure, remote::BATCH_OBJECTS};
 
 /// How long a read waits for a revision that is not here yet, as upstream does.
 pub(crate) const WAIT_FOR_REVISION: Duration = Duration::from_secs(3);
@@ -29,12 +30,36 @@ pub struct ListRequest<'a> {
 pub struct Listing {
     /// The objects, in the order of their keys.
     pub entries: Vec<Entry>,
-    /// The revision of the whole list.
+    /// The revision of the whole list; 0, as that of its entries, if it is not of what is stored.
     pub revision: Revision,
     /// How to get the next page; empty if there is none.
     pub continue_token: String,
     /// How many objects follow this page, if that is known.
     pub remaining_item_count: Option<u64>,
+}
+
+impl Listing {
+    /// A list of what is stored nowhere.
+    pub fn of_objects(objects: impl IntoIterator<Item = Object>) -> Self {
+        let entry = |object: Object| {
+            let mut value = Vec::new();
+            encode_object(&object, &mut value);
+            Entry::new(KeyValue {
+                key: Bytes::new(),
+                value: value.into(),
+                create_revision: 0,
+                mod_revision: 0,
+            })
+        };
+        let entries = objects.into_iter().map(entry).collect();
+        Self { entries, revision: 0, continue_token: String::new(), remaining_item_count: None }
+    }
+
+    /// The resource version of the whole list; empty if it has none.
+    #[must_use]
+    pub fn resource_version(&self) -> String {
+        if self.revision == 0 { String::new() } else { self.revision.to_string() }
+    }
 }
 
 /// Where a list is read, and from which key on.

@@ -5,6 +5,7 @@
 mod access;
 mod aggregation;
 mod answers;
+mod components;
 mod custom_resources;
 mod discovery;
 mod encryption;

@@ -1,13 +1,17 @@
 //! get and list.
 
+use std::borrow::Cow;
+
 use concord_meta::{
     ResourceVersion, Status,
+    fields::KnownFields,
     options::{ListOptions, ReadAt},
     parse_resource_version,
 };
-use concord_registry::{ListRequest, SubresourceKind};
+use concord_registry::{Backing, ListRequest, Listing, Object, SubresourceKind, metadata};
 use concord_server::Response;
 use http::StatusCode;
+use serde_json::Value;
 
 use super::{behaviour, unsupported};
 use crate::{call::Call, watch};
@@ -15,17 +19,21 @@ use crate::{call::Call, watch};
 pub(super) async fn get(call: &Call<'_>) -> Result<Response, Status> {
     check_export(call)?;
     let read_at = read_at(call)?;
-    match behaviour(call) {
-        None | Some(SubresourceKind::Part) => {
+    match (behaviour(call), &call.resource().backing) {
+        (None, Backing::Virtual(of)) => {
+            let object = of.get(call.resource(), call.object_name().name).await?;
+            call.answer_object(StatusCode::OK, object)
+        }
+        (None | Some(SubresourceKind::Part), _) => {
             let item = call.registry.get(call.storage()?, call.object_name(), read_at).await?;
             call.answer_item(StatusCode::OK, item).await
         }
-        Some(SubresourceKind::Scale(scaling)) => {
+        (Some(SubresourceKind::Scale(scaling)), _) => {
             let scale =
                 call.registry.get_scale(call.resource(), scaling, call.object_name(), read_at).await?;
             call.answer_object(StatusCode::OK, scale)
         }
-        Some(SubresourceKind::Virtual(_) | SubresourceKind::Unreachable(_)) => Err(unsupported(call)),
+        (Some(SubresourceKind::Virtual(_) | SubresourceKind::Unreachable(_)), _) => Err(unsupported(call)),
     }
 }
 
@@ -55,7 +63,26 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Response, Status> {
     if options.watch {
         return watch::watch(call, false).await;
     }
+    if let Backing::Virtual(of) = &call.resource().backing {
+        let known = options.field_selector.check(KnownFields::Metadata);
+        known.map_err(|error| Status::bad_request(error.0))?;
+        let mut objects = of.list(call.resource()).await?;
+        objects.retain(|object| is_selected(object, &options));
+        return call.answer_list(Listing::of_objects(objects));
+    }
     let namespace = Some(call.namespace()).filter(|namespace| !namespace.is_empty());
     let listing = call.registry.list(call.storage()?, ListRequest { namespace, options: &options }).await?;
     call.answer_list(call.resource().translate_list(listing).await?)
+}
+
+/// Objects that are not stored are selected by what all objects have.
+fn is_selected(object: &Object, options: &ListOptions) -> bool {
+    let metadata = metadata(object);
+    let labels = metadata.get("labels").and_then(Value::as_object);
+    let field = |field: &str| match field {
+        "metadata.name" => Cow::Borrowed(metadata.name()),
+        "metadata.namespace" => Cow::Borrowed(metadata.namespace()),
+        _ => Cow::Borrowed(""),
+    };
+    options.label_selector.matches(&labels) && options.field_selector.matches(field)
 }
