@@ -11,7 +11,7 @@ use crate::{
     election::ElectionOptions, encryption::EncryptionOptions, fleet::FleetOptions,
     garbage::GarbageCollectorOptions, migration::MigrationOptions, overload::RequestOptions,
     peers::PeerOptions, plugins::PluginOptions, service_accounts::ServiceAccountOptions,
-    storage::StorageCommand, version, webhooks::WebhookOptions,
+    storage::StorageCommand, transport::TransportOptions, version, webhooks::WebhookOptions,
 };
 
 /// A Kubernetes API server for fleets whose servers are never all the same version.
@@ -59,6 +59,8 @@ pub(crate) struct ServeOptions {
     pub(crate) data: DataOptions,
     #[command(flatten)]
     pub(crate) serving: SecureServingOptions,
+    #[command(flatten)]
+    pub(crate) transport: TransportOptions,
     #[command(flatten)]
     pub(crate) authentication: AuthenticationOptions,
     #[command(flatten)]

@@ -9,6 +9,9 @@ use anyhow::{Context as _, bail};
 use concord_codec::{Options, decode_yaml};
 use serde_json::Value;
 
+/// Flags whose values have commas in them: a list of values is a list of flags.
+const REPEATED: [&str; 1] = ["tls-sni-cert-key"];
+
 /// The arguments with those of the file that `--config` names, if any, put in after the subcommand.
 pub(crate) fn expand(arguments: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let is_serve = arguments.get(1).is_some_and(|command| command == "serve");
@@ -47,8 +50,14 @@ fn read(file: &Path, arguments: &[OsString]) -> anyhow::Result<Vec<OsString>> {
         if is_typed(name, arguments) {
             continue;
         }
-        let text = text(value).with_context(|| format!("--config {}: {name}", file.display()))?;
-        flags.push(format!("--{name}={text}").into());
+        let values = match value {
+            Value::Array(items) if REPEATED.contains(&name.as_str()) => items.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in values {
+            let text = text(value).with_context(|| format!("--config {}: {name}", file.display()))?;
+            flags.push(format!("--{name}={text}").into());
+        }
     }
     Ok(flags)
 }
@@ -98,6 +107,13 @@ mod tests {
             flags,
             ["--etcd-servers=https://a,https://b", "--runtime-config=api/all=true", "--secure-port=7443"]
         );
+    }
+
+    #[test]
+    fn values_with_commas_are_flags_of_their_own() {
+        let flags = expanded("tls-sni-cert-key: ['a,b:c,d', 'e,f']\ntls-cipher-suites: [g, h]\n", &[]);
+        let expected = ["--tls-cipher-suites=g,h", "--tls-sni-cert-key=a,b:c,d", "--tls-sni-cert-key=e,f"];
+        assert_eq!(flags.expect("good"), expected);
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod serve;
 mod service_accounts;
 mod storage;
 mod store;
+mod transport;
 mod upkeep;
 mod version;
 mod webhooks;

@@ -43,7 +43,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
     let audit_log = assembly.audit_log(&options)?;
     let health = health_checks(log_check, engine.store(), &assembly);
     let health = health.with_livez_grace_period(options.serving.livez_grace_period);
-    let config = assembly.config(&options, &emulation, health.clone(), audit_log.as_ref(), &mut reloader);
+    let config = assembly.config(&options, &emulation, health.clone(), audit_log.as_ref(), &mut reloader)?;
     let Assembly { admin, at_rest, replica, access, garbage, parts, trust, metrics, .. } = assembly;
     at_rest.reload(parts.fleet.as_ref().map(|fleet| fleet.id()), &metrics, &mut reloader);
     let server = config.complete()?.listen().await?;

@@ -25,6 +25,8 @@ mod types;
 mod view;
 mod webhook;
 
+/// Regular expressions as Go has them, for others who take some from operators.
+pub use concord_cel::re2;
 pub use dynamic::{Config, DynamicAdmission};
 pub use measured::MeasuredAdmission;
 pub use mutating::MutatingAdmission;

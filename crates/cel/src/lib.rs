@@ -35,6 +35,7 @@ mod value;
 mod version;
 
 pub use authorizer::{Authorizer, AuthorizerValue, Check, CheckTarget, Decision, ResourceTarget};
+pub use concord_re2 as re2;
 pub use cost::CostEstimate;
 pub use decl::{Decl, DeclKind, FieldDecl, ListSemantics, ObjectDecl};
 pub use error::EvalError;

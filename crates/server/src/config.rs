@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     AllowedOrigins, Auditing, Authentication, Authorizer, Basics, FlowControl, HealthChecks, Identity,
-    Metrics, PrivilegedGroups, Server, ShutdownToken, StorageVersions, Unhealthy, Union, Version,
+    Metrics, PrivilegedGroups, Server, ShutdownToken, StorageVersions, TlsOptions, Unhealthy, Union, Version,
     authentication::IdentityHeaders,
     chain::Chain,
     health::check_fn,
@@ -57,6 +57,8 @@ pub struct Config {
     pub secure_port: u16,
     /// The certificate to serve with.
     pub identity: Arc<Identity>,
+    /// How connections are secured besides.
+    pub tls: TlsOptions,
     /// What one client, or many, may take.
     pub limits: ConnectionLimits,
     /// How the server ends.
@@ -173,6 +175,7 @@ impl Config {
             bind_address: Ipv4Addr::UNSPECIFIED.into(),
             secure_port: 6443,
             identity: Arc::new(Identity::new(identity)),
+            tls: TlsOptions::default(),
             limits: ConnectionLimits::default(),
             shutdown: Shutdown::default(),
             version,
@@ -209,7 +212,7 @@ impl Config {
         self.metrics.set_build_info(&self.version);
         let Authentication { client_ca, request_header, .. } = &self.authentication;
         let proxies = request_header.as_ref().map(|proxies| proxies.authorities());
-        let tls = Tls::new(self.identity, client_ca.iter().chain(proxies).cloned().collect())?;
+        let tls = Tls::new(self.identity, client_ca.iter().chain(proxies).cloned().collect(), self.tls)?;
         let chain = Chain {
             identity_headers: IdentityHeaders::new(request_header.as_deref()),
             authenticator: self.authentication.into_authenticator(),

@@ -65,5 +65,5 @@ pub use metrics::{
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
 pub use server::{Drained, Server};
-pub use tls::Identity;
+pub use tls::{Identity, NamedIdentity, TlsOptions, TlsVersion};
 pub use version::Version;

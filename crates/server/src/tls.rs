@@ -1,24 +1,28 @@
 //! How connections are secured.
 
+mod names;
+mod options;
+
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::{
-    CipherSuite, DigitallySignedStruct, DistinguishedName, SignatureScheme,
+    DigitallySignedStruct, DistinguishedName, SignatureScheme,
     client::danger::HandshakeSignatureValid,
-    crypto::{
-        CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
-    },
+    crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, UnixTime},
     server::{
         ServerConfig,
         danger::{ClientCertVerified, ClientCertVerifier},
     },
-    sign::{CertifiedKey, SingleCertAndKey},
+    sign::CertifiedKey,
 };
 use tokio_rustls::TlsAcceptor;
 
 use crate::ClientAuthorities;
+use names::ByName;
+pub use names::NamedIdentity;
+pub use options::{TlsOptions, TlsVersion};
 
 /// The certificate to serve with. It can be replaced while the server runs; connections that are open keep the old one.
 #[derive(Debug)]
@@ -42,6 +46,7 @@ pub(crate) struct Tls {
     identity: Arc<Identity>,
     /// Of clients and of proxies, as far as there are any.
     authorities: Vec<Arc<ClientAuthorities>>,
+    options: TlsOptions,
     current: ArcSwap<Current>,
 }
 
@@ -56,9 +61,10 @@ impl Tls {
     pub(crate) fn new(
         identity: Arc<Identity>,
         authorities: Vec<Arc<ClientAuthorities>>,
+        options: TlsOptions,
     ) -> Result<Self, rustls::Error> {
-        let current = ArcSwap::from_pointee(Current::new(identity.0.load_full(), &authorities)?);
-        Ok(Self { identity, authorities, current })
+        let current = ArcSwap::from_pointee(Current::new(&identity, &authorities, &options)?);
+        Ok(Self { identity, authorities, options, current })
     }
 
     /// How to shake hands with a client that comes now.
@@ -69,7 +75,7 @@ impl Tls {
         if Arc::ptr_eq(&current.identity, &identity) && numbers.eq(current.authorities.iter().copied()) {
             return current.config.clone().into();
         }
-        match Current::new(identity.clone(), &self.authorities) {
+        match Current::new(&self.identity, &self.authorities, &self.options) {
             Ok(new) => {
                 let config = new.config.clone();
                 self.current.store(Arc::new(new));
@@ -84,34 +90,31 @@ impl Tls {
 }
 
 impl Current {
-    /// TLS 1.2 and 1.3; HTTP/2 for clients that offer it; client certificates asked for if any are accepted.
+    /// HTTP/2 for clients that offer it; client certificates asked for if any are accepted.
     fn new(
-        identity: Arc<CertifiedKey>,
+        identity: &Arc<Identity>,
         authorities: &[Arc<ClientAuthorities>],
+        options: &TlsOptions,
     ) -> Result<Self, rustls::Error> {
         let numbers = authorities.iter().map(|authorities| authorities.number()).collect();
-        let provider = Arc::new(provider());
+        // What the configuration is made for. A client that comes just after a change may be shown the newer one.
+        let current = identity.0.load_full();
+        let provider = Arc::new(options.provider());
         let algorithms = provider.signature_verification_algorithms;
-        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let builder = ServerConfig::builder_with_provider(provider);
+        let builder = builder.with_protocol_versions(options.versions())?;
         let builder = if authorities.is_empty() {
             builder.with_no_client_auth()
         } else {
             let names = authorities.iter().flat_map(|authorities| authorities.names()).collect();
             builder.with_client_cert_verifier(Arc::new(AskForCertificate { names, algorithms }))
         };
-        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.clone())));
+        let resolver = ByName { named: options.by_name.clone(), default: identity.clone() };
+        let mut config = builder.with_cert_resolver(Arc::new(resolver));
         config.ignore_client_order = true;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { identity, authorities: numbers, config: Arc::new(config) })
+        Ok(Self { identity: current, authorities: numbers, config: Arc::new(config) })
     }
-}
-
-/// The ciphers of TLS 1.3 with a key of 128 bits come first, whatever the client would rather have: that is strong
-/// enough for anything, it takes fewer rounds than 256, and servers in Go choose the same.
-fn provider() -> CryptoProvider {
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
-    provider
 }
 
 /// Asks for a certificate and takes any, as long as the client has its key. Whose it is, and whether that

@@ -134,7 +134,7 @@ impl Assembly {
         health: HealthChecks,
         audit_log: Option<&AuditLog>,
         reloader: &mut Reloader,
-    ) -> Config {
+    ) -> anyhow::Result<Config> {
         let config = Config {
             authentication: self.authentication.clone(),
             auditing: audit_log.map(AuditLog::auditing),
@@ -147,6 +147,8 @@ impl Assembly {
             paths: self.parts.paths(),
             bind_address: options.serving.bind_address,
             secure_port: options.serving.secure_port,
+            tls: options.transport.tls(reloader)?,
+            browsers: options.transport.browsers(),
             shutdown: Shutdown {
                 delay: options.shutdown.shutdown_delay_duration,
                 grace: options.shutdown.shutdown_grace_period,
@@ -156,6 +158,6 @@ impl Assembly {
             ..Config::new(self.identity.clone(), version::info(emulation.release))
         };
         reload_identity(&options.serving, &config.identity, reloader);
-        config
+        Ok(config)
     }
 }

@@ -32,4 +32,5 @@ mod strangers;
 mod stuck;
 mod support;
 mod tokens;
+mod transport;
 mod webhooks;
