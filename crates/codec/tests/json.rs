@@ -1,7 +1,8 @@
 //! JSON in and out, as text in and text out.
 
 use concord_codec::{
-    DecodeError, FieldTree, FieldValidation, Limits, Options, decode, depth_exceeds, encode, encode_body,
+    DecodeError, FieldTree, FieldValidation, Limits, Options, Violation, decode, decode_value, depth_exceeds,
+    encode, encode_body,
 };
 use serde_json::{Value, json};
 
@@ -153,6 +154,30 @@ fn depth_is_bounded_for_arrays_and_objects() {
             ));
         }
     }
+}
+
+#[test]
+fn what_is_dropped_may_be_as_deep_as_upstream_reads() {
+    let fields = FieldTree::object([("a", FieldTree::Opaque)]);
+    let options = Options { fields: Some(&fields), validation: FieldValidation::Warn, ..Options::default() };
+    let arrays = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let objects = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+    for nested in [arrays, objects] {
+        let decoded = decode(format!("{{\"x\":{},\"a\":7}}", nested(9_999)).as_bytes(), &options);
+        let decoded = decoded.expect("as deep as upstream reads");
+        assert_eq!(Value::Object(decoded.object), json!({"a": 7}));
+        assert_eq!(decoded.violations, [Violation::Unknown("x".to_owned())]);
+        for body in [format!("{{\"x\":{}}}", nested(10_000)), format!("{{\"a\":{}}}", nested(500))] {
+            let error = decode(body.as_bytes(), &options).expect_err("too deep");
+            assert!(matches!(error, DecodeError::Syntax { context: "exceeded max depth", .. }), "{error}");
+        }
+    }
+    // What is no object is of no use, and told so only once it was read.
+    let error = decode(arrays(10_000).as_bytes(), &Options::default()).expect_err("no object");
+    assert_eq!(error, DecodeError::NotAnObject { found: "array" });
+    let error = decode("[".repeat(10_000).as_bytes(), &Options::default()).expect_err("no end");
+    assert_eq!(error, DecodeError::UnexpectedEnd);
+    assert!(decode_value(arrays(501).as_bytes(), Limits::default()).is_err(), "this would be kept");
 }
 
 #[test]

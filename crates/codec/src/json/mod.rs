@@ -79,7 +79,7 @@ pub fn decode(body: &[u8], options: &Options<'_>) -> Result<Decoded, DecodeError
     if body.len() > options.limits.max_bytes {
         return Err(DecodeError::TooLarge { limit: options.limits.max_bytes });
     }
-    let parsed = parse::Parser::new(body, options).document()?;
+    let parsed = parse::Parser::new(body, options, true).document()?;
     let found = match parsed.value {
         Value::Object(object) => {
             return parsed
@@ -107,7 +107,7 @@ pub fn decode_value(body: &[u8], limits: Limits) -> Result<Value, DecodeError> {
         return Err(DecodeError::TooLarge { limit: limits.max_bytes });
     }
     let options = Options { limits, validation: FieldValidation::Ignore, fields: None };
-    let parsed = parse::Parser::new(body, &options).document()?;
+    let parsed = parse::Parser::new(body, &options, false).document()?;
     parsed.number.map_or(Ok(parsed.value), Err)
 }
 

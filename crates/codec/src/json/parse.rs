@@ -18,10 +18,25 @@ pub(super) struct Parsed {
     pub(super) number: Option<DecodeError>,
 }
 
+/// How deep upstream reads. What is dropped may be that deep: nobody walks it afterwards.
+const MAX_DROPPED_DEPTH: usize = 10_000;
+
 /// A container that is being read.
 enum Frame<'a> {
-    Object { members: Map<String, Value>, key: String, fields: Field<'a>, field: Field<'a> },
-    Array { items: Vec<Value>, element: Field<'a> },
+    Object {
+        members: Map<String, Value>,
+        key: String,
+        fields: Field<'a>,
+        field: Field<'a>,
+    },
+    Array {
+        items: Vec<Value>,
+        element: Field<'a>,
+    },
+    /// One in something that is dropped: it has to be JSON, and is not kept.
+    Dropped {
+        is_object: bool,
+    },
 }
 
 /// What comes after a value.
@@ -36,6 +51,8 @@ pub(super) struct Parser<'a> {
     body: &'a [u8],
     at: usize,
     max_depth: usize,
+    /// Whether a document that is no object is of no use.
+    wants_object: bool,
     collects: bool,
     root: Field<'a>,
     frames: Vec<Frame<'a>>,
@@ -44,11 +61,12 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(body: &'a [u8], options: &Options<'a>) -> Self {
+    pub(super) fn new(body: &'a [u8], options: &Options<'a>, wants_object: bool) -> Self {
         Self {
             body,
             at: 0,
             max_depth: options.limits.max_depth,
+            wants_object,
             collects: options.collects(),
             root: options.root(),
             frames: Vec::new(),
@@ -89,43 +107,54 @@ impl<'a> Parser<'a> {
     }
 
     fn open_object(&mut self) -> Result<Option<Value>, DecodeError> {
-        let fields = self.enter()?;
+        let fields = self.enter(false)?;
         self.skip_space();
         if self.eat(b'}') {
             return Ok(Some(Value::Object(Map::new())));
         }
-        let key = String::new();
-        self.frames.push(Frame::Object { members: Map::new(), key, fields, field: Field::Any });
+        self.frames.push(match fields {
+            Some(fields) => {
+                let (members, key) = (Map::new(), String::new());
+                Frame::Object { members, key, fields, field: Field::Any }
+            }
+            None => Frame::Dropped { is_object: true },
+        });
         self.key()?;
         Ok(None)
     }
 
     fn open_array(&mut self) -> Result<Option<Value>, DecodeError> {
-        let element = match self.enter()? {
+        let element = self.enter(self.wants_object)?.map(|field| match field {
             Field::Of(fields, place) => fields.items(place),
             other => other,
-        };
+        });
         self.skip_space();
         if self.eat(b']') {
             return Ok(Some(Value::Array(Vec::new())));
         }
-        self.frames.push(Frame::Array { items: Vec::new(), element });
+        self.frames.push(match element {
+            Some(element) => Frame::Array { items: Vec::new(), element },
+            None => Frame::Dropped { is_object: false },
+        });
         Ok(None)
     }
 
-    /// Steps over an opening bracket and says what is known about what it opens.
-    fn enter(&mut self) -> Result<Field<'a>, DecodeError> {
-        if self.frames.len() >= self.max_depth {
+    /// Steps over an opening bracket and says what is known about what it opens; `None` if it is dropped, and so not
+    /// looked into. `useless` says whether it would be as the whole document.
+    fn enter(&mut self, useless: bool) -> Result<Option<Field<'a>>, DecodeError> {
+        let field = match self.frames.last() {
+            None => Some(self.root).filter(|_| !useless),
+            Some(Frame::Object { field, .. }) => Some(*field),
+            Some(Frame::Array { element, .. }) => Some(*element),
+            Some(Frame::Dropped { .. }) => None,
+        };
+        let field = field.filter(|field| !matches!(field, Field::Unknown));
+        let most = if field.is_some() { self.max_depth } else { MAX_DROPPED_DEPTH };
+        if self.frames.len() >= most {
             return Err(self.unexpected("exceeded max depth"));
         }
         self.at += 1;
-        let field = match self.frames.last() {
-            None => self.root,
-            Some(Frame::Object { field, .. }) => *field,
-            Some(Frame::Array { element, .. }) => *element,
-        };
-        // What is dropped is not looked into.
-        Ok(if matches!(field, Field::Unknown) { Field::Opaque } else { field })
+        Ok(field)
     }
 
     /// Reads a key and its colon.
@@ -169,7 +198,7 @@ impl<'a> Parser<'a> {
             None if byte.is_none() => return Ok(Next::Document(value)),
             None => return Err(self.unexpected("after top-level value")),
             Some(Frame::Array { items, .. }) => items.push(value),
-            Some(Frame::Object { field: Field::Unknown, .. }) => {}
+            Some(Frame::Object { field: Field::Unknown, .. } | Frame::Dropped { .. }) => {}
             Some(Frame::Object { members, key, .. }) => {
                 members.insert(std::mem::take(key), value);
             }
@@ -178,7 +207,8 @@ impl<'a> Parser<'a> {
     }
 
     fn separator(&mut self, byte: u8) -> Result<Next, DecodeError> {
-        let in_object = matches!(self.frames.last(), Some(Frame::Object { .. }));
+        let in_object =
+            matches!(self.frames.last(), Some(Frame::Object { .. } | Frame::Dropped { is_object: true }));
         let (close, context) =
             if in_object { (b'}', "after object key:value pair") } else { (b']', "after array element") };
         if byte != b',' && byte != close {
@@ -189,6 +219,8 @@ impl<'a> Parser<'a> {
             return Ok(match self.frames.pop() {
                 Some(Frame::Object { members, .. }) => Next::Closed(Value::Object(members)),
                 Some(Frame::Array { items, .. }) => Next::Closed(Value::Array(items)),
+                Some(Frame::Dropped { is_object: true }) => Next::Closed(Value::Object(Map::new())),
+                Some(Frame::Dropped { is_object: false }) => Next::Closed(Value::Array(Vec::new())),
                 None => Next::Value,
             });
         }
@@ -330,6 +362,8 @@ fn path(frames: &[Frame<'_>]) -> String {
                 }
                 path.push_str(key);
             }
+            // Nothing in it is told.
+            Frame::Dropped { .. } => {}
         }
     }
     path

@@ -11,7 +11,7 @@ use concord_meta::{CauseType, GroupKind, REDACTED, Status, StatusCause, field};
 use concord_schema::Place;
 use serde_json::Value;
 
-use super::{decode::other_kind, managed::field_manager, size, update::Edit};
+use super::{managed::field_manager, size, update::Edit};
 use crate::{Context, Object, Resource, form::Source, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
@@ -191,7 +191,8 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
 fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<Value, Status> {
     if let Value::Object(object) = &patched {
         let seen = type_meta(object).map_err(|error| error.to_string());
-        let said = seen.and_then(|seen| other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
+        let said = seen
+            .and_then(|seen| edit.resource.other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
         said.map_err(|why| bad_patch(&quoted(edit.resource, || text(object)), &why))?;
     }
     typed(edit, patched, Source::Body, strictness, None)

@@ -112,10 +112,30 @@ impl Resource {
         if *kind == self.kind() {
             self.demand_type_meta(&seen, body.bytes)?;
         }
-        check_kind(&seen, kind)?;
+        self.check_kind(&seen, kind)?;
         decoded.violations.extend(finish(&mut decoded.object, form, kind)?);
         report(&decoded.violations, body.validation, kind, context)?;
         Ok(decoded.object)
+    }
+
+    /// Refuses an object of another kind. What the object does not say is taken from the endpoint.
+    fn check_kind(&self, seen: &TypeMeta, kind: &GroupVersionKind) -> Result<(), Status> {
+        self.other_kind(seen, kind).map_err(|(body, why)| Status::unfit(&body, &kind.kind, why))
+    }
+
+    /// What an object is, and why that is not the kind it has to be.
+    pub(super) fn other_kind(
+        &self,
+        seen: &TypeMeta,
+        kind: &GroupVersionKind,
+    ) -> Result<(), (GroupVersionKind, String)> {
+        // What has a form in protobuf is a kind, and has lists.
+        let exists = |of: &GroupVersionKind| {
+            let item = of.kind.strip_suffix("List").unwrap_or(&of.kind);
+            let item = GroupVersionKind::new(&*of.group, &*of.version, item);
+            COMMON.contains(&&*of.kind) || self.protobuf.is_none_or(|protobuf| protobuf(&item).is_some())
+        };
+        other_kind(seen, kind, exists)
     }
 
     /// What a refusal shows of a body.
@@ -142,7 +162,7 @@ impl Resource {
         let said = said.map(|(name, value)| (name.to_owned(), Value::from(value)));
         let seen = type_meta(&Object::from_iter(said))
             .map_err(|error| undecodable(&error, kind, &self.summary(body)))?;
-        check_kind(&seen, kind)?;
+        self.check_kind(&seen, kind)?;
         self.codec(kind)?.decode(unknown.raw).map_err(|error| Status::unfit(kind, &kind.kind, error))
     }
 }
@@ -176,13 +196,29 @@ fn undecodable(error: &DecodeError, kind: &GroupVersionKind, summary: &str) -> S
     Status::bad_request(bad_object(error, &seen, &kind.kind, summary))
 }
 
-/// Refuses an object of another kind. What the object does not say is taken from the endpoint.
-fn check_kind(seen: &TypeMeta, kind: &GroupVersionKind) -> Result<(), Status> {
-    other_kind(seen, kind).map_err(|(body, why)| Status::unfit(&body, &kind.kind, why))
-}
+/// Kinds of the API machinery, which upstream knows in versions of all groups, or in the first of the core group.
+const COMMON: [&str; 13] = [
+    "APIGroup",
+    "APIGroupList",
+    "APIResourceList",
+    "APIVersions",
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "List",
+    "ListOptions",
+    "PatchOptions",
+    "Status",
+    "UpdateOptions",
+    "WatchEvent",
+];
 
-/// What an object is, and why that is not the kind it has to be.
-pub(super) fn other_kind(seen: &TypeMeta, kind: &GroupVersionKind) -> Result<(), (GroupVersionKind, String)> {
+/// What an object is, and why that is not the kind it has to be; `exists` says which kinds there are.
+fn other_kind(
+    seen: &TypeMeta,
+    kind: &GroupVersionKind,
+    exists: impl Fn(&GroupVersionKind) -> bool,
+) -> Result<(), (GroupVersionKind, String)> {
     let says_version = !seen.version.is_empty() || !seen.group.is_empty();
     let same_version = !says_version || (seen.group == kind.group && seen.version == kind.version);
     let same_kind = seen.kind.is_empty() || seen.kind == kind.kind;
@@ -195,7 +231,7 @@ pub(super) fn other_kind(seen: &TypeMeta, kind: &GroupVersionKind) -> Result<(),
     };
     let name = if seen.kind.is_empty() { &kind.kind } else { &seen.kind };
     let body = GroupVersionKind::new(group, version, name.as_str());
-    let why = if same_kind {
+    let why = if same_kind || !exists(&body) {
         format!(
             "no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
             concord_meta::go::quote(name),
