@@ -66,6 +66,14 @@ impl Engine {
         }
     }
 
+    /// The etcd that everything is in, if it is one.
+    pub(crate) fn etcd(&self) -> Option<Arc<EtcdStore>> {
+        match self {
+            Self::Embedded(..) => None,
+            Self::Etcd(store) => Some(store.clone()),
+        }
+    }
+
     /// Whether other servers may use it at the same time.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self, Self::Etcd(_))

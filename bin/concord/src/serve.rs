@@ -58,6 +58,7 @@ async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Re
         trust,
         audit_log: audit_log.as_ref(),
         health,
+        metrics,
         port: address.port(),
     });
     let running = running.await?;

@@ -16,7 +16,8 @@ use crate::{
     convert,
     member::{Member, Members, backoff},
     pb::etcdserverpb::{
-        CompactionResponse, LeaseGrantResponse, RangeRequest, RangeResponse, ResponseHeader, TxnResponse,
+        CompactionResponse, LeaseGrantResponse, RangeRequest, RangeResponse, ResponseHeader, StatusRequest,
+        TxnResponse,
     },
     status::{Answer, Verdict, judge},
 };
@@ -153,6 +154,19 @@ impl Client {
             Ok(Err(status)) => judge(&status).reason(),
         };
         Err(format!("{}: {reason}", member.url))
+    }
+
+    /// How large the file of the member is that is asked now, in bytes.
+    pub(crate) async fn size(&self) -> Result<u64, Error> {
+        let member = self.members.at(self.members.preferred());
+        let mut maintenance = member.maintenance.clone();
+        let asked = timeout(self.health_timeout, maintenance.status(StatusRequest {})).await;
+        let reason = match asked {
+            Ok(Ok(response)) => return Ok(u64::try_from(response.get_ref().db_size).unwrap_or(0)),
+            Ok(Err(status)) => judge(&status).reason(),
+            Err(_) => format!("no answer within {:?}", self.health_timeout),
+        };
+        Err(Error::unavailable(format!("{}: {reason}", member.url)))
     }
 
     /// Whether a response header comes from the cluster we have been talking to.

@@ -11,7 +11,9 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 
 use crate::{
     config::{Config, TlsConfig},
-    pb::etcdserverpb::{kv_client::KvClient, lease_client::LeaseClient},
+    pb::etcdserverpb::{
+        kv_client::KvClient, lease_client::LeaseClient, maintenance_client::MaintenanceClient,
+    },
 };
 
 /// As high as etcd's own client goes. What bounds a response is what we ask for.
@@ -27,6 +29,7 @@ pub(crate) struct Member {
     pub(crate) endpoint: Endpoint,
     pub(crate) kv: KvClient<Channel>,
     pub(crate) lease: LeaseClient<Channel>,
+    pub(crate) maintenance: MaintenanceClient<Channel>,
 }
 
 /// All members, in the order configured.
@@ -89,7 +92,8 @@ impl Member {
             url: url.to_owned(),
             endpoint,
             kv: KvClient::new(channel.clone()).max_decoding_message_size(MAX_RESPONSE_BYTES),
-            lease: LeaseClient::new(channel),
+            lease: LeaseClient::new(channel.clone()),
+            maintenance: MaintenanceClient::new(channel),
         })
     }
 }

@@ -49,6 +49,15 @@ impl EtcdStore {
         })
     }
 
+    /// How large the file of the member is that is asked now, in bytes. For metrics.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if it does not say.
+    pub async fn size(&self) -> Result<u64, Error> {
+        self.client.size().await
+    }
+
     /// Ends the streams given out and the background compaction, and waits for the latter.
     pub async fn shutdown(&self) {
         self.shutdown.cancel();

@@ -32,6 +32,25 @@ async fn too_much_at_once_is_too_large() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn its_size_is_told_and_grows() {
+    let cluster = Cluster::single().await.expect("an etcd");
+    let store = open(&cluster).await;
+    let before = within(store.size()).await.expect("it says");
+    assert!(before > 0);
+    for n in 0..4 {
+        let large = Txn::new().put(format!("k{n}"), vec![0; 1 << 20]);
+        within(store.transact(large)).await.expect("stored");
+    }
+    // The file grows a moment after the commit.
+    let grown = async {
+        while store.size().await.expect("it says") < before + (4 << 20) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(grown).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_database_may_have_taken_the_write() {
     let args = vec!["--quota-backend-bytes=16777216".to_owned()];
     let cluster = Cluster::start(Options { args, ..Options::default() }).await.expect("an etcd");

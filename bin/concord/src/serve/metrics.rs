@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use concord_controllers::Controllers;
 use concord_meta::GroupResource;
 use concord_registry::{Observer, QueueEvent, Resources, RuleWork};
 use concord_replica::Replica;
@@ -56,6 +57,25 @@ pub(super) fn tell(
             metrics.set_storage_size(i64::try_from(size.len()).unwrap_or(i64::MAX));
         }
     });
+}
+
+/// How often etcd is asked how large it is: as often as upstream does.
+const SIZE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Says from now on how large etcd is. Where there is a file, scrapes look at that.
+pub(super) async fn follow_size(engine: &Engine, metrics: Arc<Metrics>, controllers: &Controllers) {
+    let Some(etcd) = engine.etcd() else { return };
+    let ask = async move {
+        loop {
+            match etcd.size().await {
+                Ok(size) => metrics.set_storage_size(i64::try_from(size).unwrap_or(i64::MAX)),
+                Err(error) => tracing::debug!(%error, "etcd does not say how large it is."),
+            }
+            tokio::time::sleep(SIZE_INTERVAL).await;
+        }
+    };
+    // It ends when it is told to, and by nothing else.
+    controllers.run_also(|cancel| async move { drop(cancel.run_until_cancelled(ask).await) }).await;
 }
 
 /// How many objects of each resource there are. The versions of one share what is stored, and are counted once.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use concord_controllers::{ClusterAuthentication, Controllers};
 use concord_peerproxy::Announcer;
-use concord_server::HealthChecks;
+use concord_server::{HealthChecks, Metrics};
 use tokio::sync::watch;
 
 use crate::{
@@ -17,7 +17,9 @@ use crate::{
     emulation::Emulation,
     engine::Engine,
     garbage::Garbage,
-    migration, peers, upkeep,
+    migration, peers,
+    serve::metrics::follow_size,
+    upkeep,
 };
 
 /// The controllers of a server that runs.
@@ -41,6 +43,7 @@ pub(super) struct Work<'a> {
     /// What is written down about requests, if anything is.
     pub(super) audit_log: Option<&'a AuditLog>,
     pub(super) health: HealthChecks,
+    pub(super) metrics: Arc<Metrics>,
     /// Where the server listens.
     pub(super) port: u16,
 }
@@ -48,8 +51,8 @@ pub(super) struct Work<'a> {
 impl Running {
     /// Starts them.
     pub(super) async fn start(work: Work<'_>) -> anyhow::Result<Self> {
-        let Work { options, emulation, engine, parts, access, garbage, trust, audit_log, health, port } =
-            work;
+        let Work { options, emulation, engine, parts, access, metrics, .. } = work;
+        let Work { garbage, trust, audit_log, health, port, .. } = work;
         let (shared_store, features) = (engine.is_shared(), &emulation.features);
         let at = SocketAddr::new(parts.advertise_address, port);
         peers::advertise(parts.fleet.as_ref(), &options.peers, features, at);
@@ -58,6 +61,7 @@ impl Running {
         aggregation::look_after(parts, &controllers, leadership.clone()).await;
         migration::start(parts.migrator.clone(), audit_log, &controllers, leadership.clone()).await;
         upkeep::start(parts, &controllers, &leadership).await?;
+        follow_size(engine, metrics, &controllers).await;
         garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
         let fleet = parts.fleet.as_ref().filter(|_| shared_store);
         let announcer =
