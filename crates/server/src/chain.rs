@@ -40,6 +40,11 @@ impl<A: Authenticator> Chain<A> {
     ///
     /// Upstream counts running requests here, to wait for them at the end. Connections do that, see
     /// `server.rs`: each knows its requests, also those whose answers are still on their way.
+    ///
+    /// Of upstream's other lines three have nothing to do here. One answers 503 instead of 404 until all handlers are
+    /// installed: routes are complete before the first connection is taken, and what definitions add is waited for where it
+    /// is looked up. One begins spans of OpenTelemetry, which nobody collects. One keeps times of webhooks and queues for
+    /// metrics, which those count who spend them.
     pub(crate) fn build(self, routes: impl Handler) -> Arc<dyn Handler> {
         let Self { authenticator, identity_headers, authorizer, auditing, metrics, draining, .. } = self;
         let storage_versions = self.storage_versions;
@@ -58,6 +63,7 @@ impl<A: Authenticator> Chain<A> {
             Authorization { inner: handler, authorizer: authorizer.clone(), metrics: metrics.clone() };
         // After authentication, since some users are never sent away; before authorization, which may cost.
         let handler = MaxInFlight::new(handler, reads, writes);
+        // Outside of the limits, which only count where requests wait: who waits does not run.
         let handler = PriorityAndFairness { inner: handler, control: self.flow_control };
         // After authentication, which says who wants to be somebody else, and outside of everything that asks who the
         // user is.

@@ -27,6 +27,9 @@ use tokio::{
 /// A moment between two bytes of a client that is in no hurry.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// More than all buffers between a server and its client hold.
+const LARGE: usize = 64 << 20;
+
 /// How many requests run, and how many did at most.
 #[derive(Default)]
 struct Load {
@@ -59,6 +62,9 @@ impl Handler for Api {
         let _counted = Counted::new(&self.0);
         if request.uri().path() == "/apis/slow" {
             std::future::pending::<()>().await;
+        }
+        if request.uri().path() == "/apis/large" {
+            return text(StatusCode::OK, vec![b'x'; LARGE]);
         }
         let (accept, deadline) = (Accept::of(&request), request.deadline());
         match read_body(request.body_mut(), MAX_BODY_BYTES, deadline).await {
@@ -144,6 +150,25 @@ async fn who_vanishes_within_a_body_leaves_nothing_behind() {
     }
     until_none_runs(&running).await;
     others_are_served(&server).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_byte_by_byte_is_given_up() {
+    let running = Arc::default();
+    let server = Running::start(configure(&running)).await;
+    let mut stream = server.target(Protocol::Http1).connect_tls().await.expect("a handshake");
+    stream.write_all(b"GET /apis/large HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("written");
+    let (begun, mut byte) = (Instant::now(), [0; 1]);
+    while begun.elapsed() < Duration::from_secs(2) {
+        timeout(SOON, stream.read_exact(&mut byte)).await.expect("soon").expect("one more");
+        sleep(PAUSE).await;
+    }
+    others_are_served(&server).await;
+    // What was on its way is still there; then it breaks off.
+    let mut rest = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut rest)).await.expect("soon").ok();
+    assert!(rest.len() < LARGE, "{} bytes came, however slowly they were read", rest.len());
+    until_none_runs(&running).await;
 }
 
 #[tokio::test]
