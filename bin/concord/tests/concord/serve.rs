@@ -15,6 +15,11 @@ async fn a_fresh_server_becomes_ready_and_says_what_it_is() {
         ready.body,
         "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n\
          [+]poststarthook/crd-informer-synced ok\n[+]autoregister-completion ok\n\
+         [+]poststarthook/start-system-namespaces-controller ok\n\
+         [+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n\
+         [+]poststarthook/priority-and-fairness-config-producer ok\n\
+         [+]poststarthook/bootstrap-controller ok\n\
+         [+]poststarthook/start-kubernetes-service-cidr-controller ok\n\
          [+]poststarthook/rbac/bootstrap-roles ok\n\
          [+]poststarthook/start-kube-apiserver-identity-lease-controller ok\n\
          [+]poststarthook/start-kube-apiserver-identity-lease-garbage-collector ok\n\
@@ -164,6 +169,10 @@ async fn metrics_tell_what_is_stored_and_which_features_there_are() {
         "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"} 0\n",
         "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} ",
         "etcd_request_duration_seconds_count{group=\"\",operation=\"create\",resource=\"configmaps\"} ",
+        "apiserver_authorization_decisions_total{decision=\"allowed\",name=\"rbac\",type=\"RBAC\"} ",
+        "apiserver_flowcontrol_current_limit_seats{priority_level=\"catch-all\"} ",
+        "apiserver_flowcontrol_upper_limit_seats{priority_level=\"catch-all\"} ",
+        "workqueue_adds_total{name=\"serviceaccount\"} ",
         "kubernetes_feature_enabled{name=\"StorageVersionAPI\",stage=\"ALPHA\"} 1\n",
     ] {
         assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
