@@ -8,6 +8,7 @@ use concord_registry::{Observer, QueueEvent, Resources, RuleWork};
 use concord_replica::Replica;
 use concord_server::Metrics;
 use concord_store::KeyRange;
+use tokio_util::sync::CancellationToken;
 
 use crate::{emulation::Emulation, engine::Engine};
 
@@ -74,8 +75,10 @@ pub(super) async fn follow_size(engine: &Engine, metrics: Arc<Metrics>, controll
             tokio::time::sleep(SIZE_INTERVAL).await;
         }
     };
-    // It ends when it is told to, and by nothing else.
-    controllers.run_also(|cancel| async move { drop(cancel.run_until_cancelled(ask).await) }).await;
+    let until_told = |cancel: CancellationToken| async move {
+        cancel.run_until_cancelled(ask).await;
+    };
+    controllers.run_also(until_told).await;
 }
 
 /// How many objects of each resource there are. The versions of one share what is stored, and are counted once.
