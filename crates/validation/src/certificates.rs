@@ -1,8 +1,12 @@
 //! Requests for certificates, and bundles of those that are trusted.
 
+mod pod_request;
+mod pod_status;
+
 use concord_meta::{field::BadValue, go, names};
 use serde_json::Value;
 
+pub(crate) use self::pod_request::{pod_request, pod_request_update};
 use crate::{
     internal, meta,
     node::{Node, Root},

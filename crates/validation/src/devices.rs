@@ -4,6 +4,7 @@
 
 mod capacity;
 mod claim;
+mod pool_request;
 mod slice;
 mod status;
 
@@ -20,6 +21,7 @@ use crate::{
 
 pub(crate) use self::{
     claim::{claim, claim_template, claim_template_update, claim_update},
+    pool_request::{pool_request, pool_request_update},
     slice::{is_semantic, slice, slice_update},
 };
 

@@ -3,7 +3,7 @@
 use crate::{
     admission, apps, autoscaling, batch, certificates, config, devices, endpoints, event, flow, leases,
     migration, namespace, networking, node::Root, nodes, persistence, pod, policy, quota, rbac, registration,
-    service, storage, volume,
+    scheduling, service, storage, volume,
 };
 
 /// The rules of one kind.
@@ -96,6 +96,10 @@ pub(crate) static KINDS: &[Rules] = &[
     rules("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", flow::priority_level, flow::priority_level_update),
     rules("storagemigration.k8s.io", "StorageVersionMigration", migration::migration, migration::migration_update),
     rules("certificates.k8s.io", "CertificateSigningRequest", certificates::signing_request, certificates::signing_request_update),
+    rules("certificates.k8s.io", "PodCertificateRequest", certificates::pod_request, certificates::pod_request_update),
+    rules("scheduling.k8s.io", "PodGroup", scheduling::pod_group, scheduling::pod_group_update),
+    rules("scheduling.k8s.io", "Workload", scheduling::workload, scheduling::workload_update),
+    rules("resource.k8s.io", "ResourcePoolStatusRequest", devices::pool_request, devices::pool_request_update),
     rules("coordination.k8s.io", "LeaseCandidate", leases::candidate, leases::candidate_update),
     rules("certificates.k8s.io", "ClusterTrustBundle", certificates::trust_bundle, certificates::trust_bundle_update),
     rules("resource.k8s.io", "DeviceClass", devices::class, devices::class_update),
