@@ -65,14 +65,14 @@ fn resources(resources: Node<'_>) {
             }
             continue;
         };
-        let refuse = |present: String| {
+        for present in [
+            all_of.contains(&name).then(|| format!("{name}/*")),
+            of_all.contains(&sub).then(|| format!("*/{sub}")),
+        ]
+        .into_iter()
+        .flatten()
+        {
             resource.invalid(text, format!("if '{present}' is present, must not specify {text}"));
-        };
-        if all_of.contains(&name) {
-            refuse(format!("{name}/*"));
-        }
-        if of_all.contains(&sub) {
-            refuse(format!("*/{sub}"));
         }
         if sub == "*" {
             all_of.push(name);

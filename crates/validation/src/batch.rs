@@ -238,19 +238,22 @@ fn completions(spec: Node<'_>, before: Node<'_>) {
 }
 
 /// The template of a Job that does not run may get other directives for scheduling, and other resources.
+/// Whether a Job is suspended and none of its pods runs.
+fn is_stopped(spec: Node<'_>, status: Node<'_>) -> bool {
+    let is_true = |kind: &str| {
+        let mut conditions = status.get("conditions").items();
+        conditions.any(|condition| condition.str("type") == kind && condition.str("status") == "True")
+    };
+    spec.flag("suspend") && (!status.has("startTime") || is_true("Suspended")) && status.num("active") == 0
+}
+
 fn template_update(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
     let (template, old) = (spec.get("template"), before.get("template"));
     let (Some(new_value), Some(mut expected)) = (template.value(), old.value().cloned()) else { return };
-    let suspended = before.flag("suspend");
-    let is_true = |kind: &str| {
-        let mut conditions = old_status.get("conditions").items();
-        conditions.any(|condition| condition.str("type") == kind && condition.str("status") == "True")
-    };
-    let stopped =
-        suspended && (!old_status.has("startTime") || is_true("Suspended")) && old_status.num("active") == 0;
+    let stopped = is_stopped(before, old_status);
     let directives = match spec.gate(Gate::MutableSchedulingDirectivesForSuspendedJobs) {
         true => stopped,
-        false => suspended && !old_status.has("startTime"),
+        false => before.flag("suspend") && !old_status.has("startTime"),
     };
     let mutable = stopped && spec.gate(Gate::MutablePodResourcesForSuspendedJobs);
     if directives {
@@ -318,19 +321,13 @@ pub(crate) fn cron_job(root: Root<'_>) {
         let detail = format!("must be no more than {MAX_CRON_JOB_NAME} characters");
         root.child("metadata").child("name").invalid(name, detail);
     }
-    schedule_required(root.get("spec"));
-}
-
-/// One of upstream's declarative rules, which come last.
-fn schedule_required(spec: Node<'_>) {
-    if spec.str("schedule").is_empty() {
-        spec.child("schedule").required("");
-    }
 }
 
 fn cron_job_spec<'v>(spec: Node<'v>, before: Option<Node<'v>>, options: &Options<'v>) {
     let schedule = spec.get("schedule");
-    if !schedule.text().is_empty() {
+    if schedule.text().is_empty() {
+        schedule.required("");
+    } else {
         let had_zone = before.is_some_and(|before| before.str("schedule").contains("TZ"));
         cron::schedule(schedule, had_zone, spec.has("timeZone"));
     }
@@ -360,7 +357,6 @@ pub(crate) fn cron_job_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v
     let (spec, before) = (new.get("spec"), old.get("spec"));
     let options = Options::for_template(before.get("jobTemplate").get2("spec", "template"));
     cron_job_spec(spec, Some(before), &options);
-    schedule_required(spec);
 }
 
 /// What to tell who writes a Job.

@@ -36,7 +36,11 @@ pub(crate) fn ip_address_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
     let parent = new.get("spec").get("parentRef");
     if !same(parent.value(), old.get("spec").raw("parentRef")) {
-        parent.invalid(internal::shown("ParentReference", parent.value()), IMMUTABLE);
+        let shown = match parent.is_set() {
+            true => internal::shown("ParentReference", parent.value()),
+            false => parent.shown(),
+        };
+        parent.invalid(shown, IMMUTABLE);
     }
 }
 

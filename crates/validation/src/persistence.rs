@@ -146,6 +146,22 @@ pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) 
 }
 
 /// The spec as it would be if only what may change had changed.
+/// Whether a claim may get the name of its class where it had none; the annotation that names it may not change.
+fn may_name_class<'v>(new: Root<'v>, old: Root<'v>) -> bool {
+    let (old_class, new_class) = (old.annotation(CLASS_ANNOTATION), new.annotation(CLASS_ANNOTATION));
+    let named = new.get("spec").raw("storageClassName").and_then(Value::as_str);
+    let unnamed_before = !old.get("spec").has("storageClassName");
+    let from_annotation = old_class.is_some()
+        && unnamed_before
+        && named == old_class
+        && (new_class.is_none() || new_class == old_class);
+    if !from_annotation && old_class.unwrap_or_default() != new_class.unwrap_or_default() {
+        let at = new.metadata().child("annotations").child(CLASS_ANNOTATION);
+        at.invalid(new_class.unwrap_or_default(), IMMUTABLE);
+    }
+    from_annotation || named.is_some() && unnamed_before && (old_class.is_none() || named == old_class)
+}
+
 fn unchanged<'v>(new: Root<'v>, old: Root<'v>) {
     let (spec, before) = (new.get("spec"), old.get("spec"));
     let (Some(members), Some(old_members)) = (spec.object(), before.object()) else { return };
@@ -155,23 +171,8 @@ fn unchanged<'v>(new: Root<'v>, old: Root<'v>) {
     {
         reference.insert("volumeName".to_owned(), name.clone());
     }
-    let (old_class, new_class) = (old.annotation(CLASS_ANNOTATION), new.annotation(CLASS_ANNOTATION));
-    let named = spec.raw("storageClassName").and_then(Value::as_str);
-    let unnamed_before = !before.has("storageClassName");
-    let from_annotation = old_class.is_some()
-        && unnamed_before
-        && named == old_class
-        && (new_class.is_none() || new_class == old_class);
-    if from_annotation {
+    if may_name_class(new, old) {
         munged.remove("storageClassName");
-    } else {
-        if old_class.unwrap_or_default() != new_class.unwrap_or_default() {
-            let at = new.metadata().child("annotations").child(CLASS_ANNOTATION);
-            at.invalid(new_class.unwrap_or_default(), IMMUTABLE);
-        }
-        if named.is_some() && unnamed_before && (old_class.is_none() || named == old_class) {
-            munged.remove("storageClassName");
-        }
     }
     if new.get("status").str("phase") == "Bound" {
         let old_request = before.get2("resources", "requests").raw("storage").cloned();

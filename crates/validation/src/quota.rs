@@ -83,6 +83,22 @@ fn scopes(spec: Node<'_>) {
     }
 }
 
+/// How many values there are is a matter of the operator.
+fn scope_values<'v>(expressions: Node<'v>, operator: &str, values: Option<&'v Value>) {
+    let values = expressions.child("values").holding(values);
+    match operator {
+        "In" | "NotIn" if values.is_empty() => values
+            .required("must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            values.wrong("must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ => {
+            expressions.child("operator").invalid(BadValue::named(operator), "not a valid selector operator")
+        }
+    }
+}
+
 fn scope_selector(spec: Node<'_>) {
     let selector = spec.get("scopeSelector");
     let expressions = selector.get("matchExpressions");
@@ -101,23 +117,7 @@ fn scope_selector(spec: Node<'_>) {
         if exists_only && operator != "Exists" {
             expressions.child("operator").invalid(BadValue::named(operator), EXISTS_ONLY);
         }
-        let values = expressions.child("values").holding(expression.get("values"));
-        match operator {
-            "In" | "NotIn" if values.is_empty() => {
-                values.required(
-                    "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
-                );
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                values.wrong(
-                    "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
-                );
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => expressions
-                .child("operator")
-                .invalid(BadValue::named(operator), "not a valid selector operator"),
-        }
+        scope_values(expressions, operator, expression.get("values"));
         all.push(expression.get("scopeName").and_then(Value::as_str).unwrap_or_default());
     }
     for pair in PAIRS {
@@ -208,32 +208,19 @@ fn bounds<'v>(limit: Node<'v>, key: &'v str, is_pod: bool) {
     };
     let greater =
         |a: &Option<Quantity>, b: &Option<Quantity>| a.clone().zip(b.clone()).filter(|(a, b)| a > b);
-    if let Some((min, max)) = greater(&min, &max) {
-        refuse("min", &min, format!("min value {min} is greater than max value {max}"));
-    }
-    if let Some((min, request)) = greater(&min, &request) {
-        refuse(
-            "defaultRequest",
-            &request,
-            format!("min value {min} is greater than default request value {request}"),
-        );
-    }
-    if let Some((request, max)) = greater(&request, &max) {
-        refuse(
-            "defaultRequest",
-            &request,
-            format!("default request value {request} is greater than max value {max}"),
-        );
-    }
-    if let Some((request, default)) = greater(&request, &default) {
-        let detail = format!("default request value {request} is greater than default limit value {default}");
-        refuse("defaultRequest", &request, detail);
-    }
-    if let Some((min, default)) = greater(&min, &default) {
-        refuse("default", &min, format!("min value {min} is greater than default value {default}"));
-    }
-    if let Some((default, max)) = greater(&default, &max) {
-        refuse("default", &max, format!("default value {default} is greater than max value {max}"));
+    // Of each pair the first may not be the greater one: what they are called, and where and with which of them it is told.
+    for (less, more, [less_name, more_name], place, tells_less) in [
+        (&min, &max, ["min value", "max value"], "min", true),
+        (&min, &request, ["min value", "default request value"], "defaultRequest", false),
+        (&request, &max, ["default request value", "max value"], "defaultRequest", true),
+        (&request, &default, ["default request value", "default limit value"], "defaultRequest", true),
+        (&min, &default, ["min value", "default value"], "default", true),
+        (&default, &max, ["default value", "max value"], "default", false),
+    ] {
+        if let Some((less, more)) = greater(less, more) {
+            let told = if tells_less { &less } else { &more };
+            refuse(place, told, format!("{less_name} {less} is greater than {more_name} {more}"));
+        }
     }
     if let Some(ratio) = &ratio {
         ratio_bounds(limit.child("maxLimitRequestRatio").key(key), ratio, &min, &max);

@@ -58,6 +58,17 @@ pub(crate) fn update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
     service(new, Some(old));
 }
 
+fn external_ips<'v>(spec: Node<'v>, before: Option<Node<'v>>) {
+    let known = before.map(|before| texts(before.get("externalIPs"))).unwrap_or_default();
+    for address in spec.get("externalIPs").items() {
+        let count = address.errors();
+        legacy_ip(address, address.text(), &known);
+        if address.errors() == count {
+            endpoint_ip(address, address.text());
+        }
+    }
+}
+
 fn service<'v>(root: Root<'v>, old: Option<Root<'v>>) {
     if let (Some(mode), Some(hints)) = (root.annotation(TOPOLOGY_MODE), root.annotation(TOPOLOGY_HINTS))
         && mode != hints
@@ -80,14 +91,7 @@ fn service<'v>(root: Root<'v>, old: Option<Root<'v>>) {
     if spec.str("type") != "ExternalName" {
         cluster_ips(spec, before);
     }
-    let known = before.map(|before| texts(before.get("externalIPs"))).unwrap_or_default();
-    for address in spec.get("externalIPs").items() {
-        let count = address.errors();
-        legacy_ip(address, address.text(), &known);
-        if address.errors() == count {
-            endpoint_ip(address, address.text());
-        }
-    }
+    external_ips(spec, before);
     spec.get("type").required_one_of(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
     ports_together(spec, ports);
     source_ranges(root, spec, old);

@@ -34,13 +34,16 @@ pub(crate) fn stateful_set(root: Root<'_>) {
     spec(root.get("spec"), Options::default(), Leniency::default());
 }
 
-fn spec<'v>(spec: Node<'v>, mut options: Options<'v>, leniency: Leniency) {
-    let policy = spec.get("podManagementPolicy");
+fn management_policy(policy: Node<'_>) {
     match policy.text() {
         "" => policy.required(""),
         "OrderedReady" | "Parallel" => {}
         text => policy.invalid(BadValue::named(text), "must be 'OrderedReady' or 'Parallel'"),
     }
+}
+
+fn spec<'v>(spec: Node<'v>, mut options: Options<'v>, leniency: Leniency) {
+    management_policy(spec.get("podManagementPolicy"));
     strategy(spec.get("updateStrategy"));
     let retention = spec.get("persistentVolumeClaimRetentionPolicy");
     if retention.is_set() {

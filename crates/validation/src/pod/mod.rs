@@ -157,8 +157,7 @@ fn pod_spec<'v>(spec: Node<'v>, name: Option<&str>, is_mirror: bool, options: &O
     host_users(&pod);
     network::hostname_override(spec);
     names_and_numbers(spec, options);
-    let comparing = options.comparing_tolerations || spec.gate(Gate::TaintTolerationComparisonOperators);
-    tolerations_with(spec.get("tolerations"), comparing);
+    scheduling::tolerations(spec.get("tolerations"), options);
     network::host_aliases(spec.get("hostAliases"));
     classes(spec, options);
     os::operating_system(&pod);

@@ -85,6 +85,17 @@ fn recursive_read_only<'v>(mount: Node<'v>, mounts: Node<'v>) {
     }
 }
 
+fn is_claim(name: Node<'_>, volumes: &Volumes<'_>) {
+    match volumes.is_claim(name.text()) {
+        Some(true) => {}
+        Some(false) => name.invalid(
+            name.text(),
+            "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
+        ),
+        None => name.not_found(name.text()),
+    }
+}
+
 pub(super) fn devices<'v>(container: Node<'v>, volumes: &Volumes<'v>) {
     let mounts = container.get("volumeMounts").list();
     let is_mount = |member: &str, of: &str| mounts.iter().any(|mount| text(mount, member) == of);
@@ -97,14 +108,7 @@ pub(super) fn devices<'v>(container: Node<'v>, volumes: &Volumes<'v>) {
         if names.contains(&name.text()) {
             name.invalid(name.text(), "must be unique");
         }
-        match volumes.is_claim(name.text()) {
-            Some(true) => {}
-            Some(false) => name.invalid(
-                name.text(),
-                "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
-            ),
-            None => name.not_found(name.text()),
-        }
+        is_claim(name, volumes);
         if path.text().is_empty() {
             path.required("");
         }

@@ -85,21 +85,12 @@ impl Options<'_> {
                 spread.breaks(|spread| affinity::match_label_keys(spread, spread.get("labelSelector"), false))
             }),
             non_local_token_path: has_non_local_token_path(old),
-            host_sysctls: old
-                .get2("securityContext", "sysctls")
-                .items()
-                .any(|sysctl| sysctl.get("name").breaks(|name| security::host_sysctl(name, old))),
+            host_sysctls: has_host_sysctls(old),
             any_selinux_change_policy: old.get("securityContext").has("seLinuxChangePolicy"),
             user_namespaces_with_host_network: own_users && old.flag("hostNetwork"),
             user_namespaces_with_devices: own_users
                 && containers().any(|c| !c.get("volumeDevices").is_empty()),
-            restart_container_for_init: old.get("initContainers").items().any(|container| {
-                container.str("restartPolicy") != "Always"
-                    && container
-                        .get("resizePolicy")
-                        .items()
-                        .any(|policy| policy.str("restartPolicy") == "RestartContainer")
-            }),
+            restart_container_for_init: restarts_for_init(old),
             invalid_deletion_cost: !super::annotations::has_valid_deletion_cost(annotations),
             restart_all_containers: may_restart_all(old),
             comparing_tolerations: old
@@ -150,4 +141,17 @@ fn has_non_local_token_path(spec: Node<'_>) -> bool {
             },
         )
     })
+}
+
+/// Whether a container that runs before the others would be started again by a resize.
+fn restarts_for_init(spec: Node<'_>) -> bool {
+    let restarts = |policy: Node<'_>| policy.str("restartPolicy") == "RestartContainer";
+    spec.get("initContainers").items().any(|container| {
+        container.str("restartPolicy") != "Always" && container.get("resizePolicy").items().any(restarts)
+    })
+}
+
+fn has_host_sysctls(spec: Node<'_>) -> bool {
+    let mut sysctls = spec.get2("securityContext", "sysctls").items();
+    sysctls.any(|sysctl| sysctl.get("name").breaks(|name| security::host_sysctl(name, spec)))
 }

@@ -25,13 +25,7 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
         return refuse("windows pods cannot be resized");
     }
     whole(new, options);
-    let class = match old.get("status").str("qosClass") {
-        "" => quality_of_service(before),
-        class => class,
-    };
-    if class != quality_of_service(spec) {
-        spec.invalid(BadValue::named(class), "Pod QOS Class may not change as a result of resizing");
-    }
+    same_class(spec, old);
     if !is_supported(old.get("status")) {
         spec.forbidden("Pod running on node without support for resize");
     }
@@ -49,16 +43,30 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
     if !same_containers(spec, before) {
         return;
     }
+    nothing_removed_from_containers(spec, before);
+    containers(spec, before, &mut munged);
+    init_containers(spec, before, &mut munged);
+    if spec.errors() == 0 && !same(Some(&Value::Object(munged)), before.value()) {
+        spec.forbidden(ONLY);
+    }
+}
+
+fn same_class<'v>(spec: Node<'v>, old: Root<'v>) {
+    let class = match old.get("status").str("qosClass") {
+        "" => quality_of_service(old.get("spec")),
+        class => class,
+    };
+    if class != quality_of_service(spec) {
+        spec.invalid(BadValue::named(class), "Pod QOS Class may not change as a result of resizing");
+    }
+}
+
+fn nothing_removed_from_containers(spec: Node<'_>, before: Node<'_>) {
     for list in ["initContainers", "containers"] {
         let containers = spec.get(list).items().zip(before.get(list).items());
         for (container, old) in containers.filter(|(_, old)| list == "containers" || is_resizable(*old)) {
             nothing_removed(container.get("resources"), old.get("resources"), "resource");
         }
-    }
-    containers(spec, before, &mut munged);
-    init_containers(spec, before, &mut munged);
-    if spec.errors() == 0 && !same(Some(&Value::Object(munged)), before.value()) {
-        spec.forbidden(ONLY);
     }
 }
 

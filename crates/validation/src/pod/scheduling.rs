@@ -19,9 +19,11 @@ pub(crate) fn taint_effect(effect: Node<'_>) {
     effect.one_of(&EFFECTS);
 }
 
-/// Tolerations where no others were before.
-pub(crate) fn tolerations(tolerations: Node<'_>) {
-    tolerations_with(tolerations, tolerations.gate(Gate::TaintTolerationComparisonOperators));
+/// Tolerations of a pod. They may compare numbers if those that it had did.
+pub(super) fn tolerations(tolerations: Node<'_>, options: &Options<'_>) {
+    let comparisons =
+        options.comparing_tolerations || tolerations.gate(Gate::TaintTolerationComparisonOperators);
+    tolerations_with(tolerations, comparisons);
 }
 
 /// Tolerations; `comparisons` says whether they may compare numbers.

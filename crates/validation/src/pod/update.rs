@@ -53,7 +53,7 @@ fn spec_update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
     if !deadline(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")) {
         return;
     }
-    only_added_tolerations(spec.get("tolerations"), before.get("tolerations"));
+    only_added_tolerations(spec.get("tolerations"), before.get("tolerations"), options);
     only_removed_gates(spec.get("schedulingGates"), before.get("schedulingGates"));
     if !same(spec.value(), before.value()) {
         rest_is_unchanged(spec, before);
@@ -77,7 +77,7 @@ fn deadline(new: Node<'_>, old: Node<'_>) -> bool {
     true
 }
 
-fn only_added_tolerations(new: Node<'_>, old: Node<'_>) {
+fn only_added_tolerations(new: Node<'_>, old: Node<'_>, options: &Options<'_>) {
     let rest = |toleration: &Value| {
         let mut toleration = toleration.clone();
         if let Some(members) = toleration.as_object_mut() {
@@ -89,7 +89,7 @@ fn only_added_tolerations(new: Node<'_>, old: Node<'_>) {
     if !old.list().iter().all(kept) {
         return new.forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
-    tolerations(new);
+    tolerations(new, options);
 }
 
 fn only_removed_gates(new: Node<'_>, old: Node<'_>) {
