@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
-use concord_meta::{Status, UserInfo};
+use concord_meta::{GroupKind, Status, UserInfo, field};
 use concord_registry::{Admission, Attributes, Object, Operation};
 use concord_server::{Attributes as Question, Authorizer, RequestInfo};
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::{at, concerns, forbidden};
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
+const POD_PLURAL: &str = "podcertificaterequests";
 
 /// Lets only those approve or deny a request who may approve for its signer.
 pub struct CertificateApproval {
@@ -58,10 +59,13 @@ impl Admission for CertificateSigning {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>, object: Option<&Object>) -> Result<(), Status> {
-        let (Some(new), Some(old)) = (object, attributes.old.filter(|_| concerned(attributes, "status")))
-        else {
+        let (Some(new), Some(old)) = (object, attributes.old) else { return Ok(()) };
+        if is_update_of(attributes, POD_PLURAL, "status") {
+            return may_answer(self.authorizer.as_ref(), attributes, new, old).await;
+        }
+        if !concerned(attributes, "status") {
             return Ok(());
-        };
+        }
         let same = |field: &str| at(new, &["status", field]) == at(old, &["status", field]);
         if same("certificate") && same("conditions") {
             return Ok(());
@@ -119,7 +123,29 @@ fn is_collected(new: &Object, old: &Object) -> bool {
 }
 
 fn concerned(attributes: &Attributes<'_>, subresource: &str) -> bool {
-    attributes.operation == Operation::Update && concerns(attributes, GROUP, PLURAL, subresource)
+    is_update_of(attributes, PLURAL, subresource)
+}
+
+fn is_update_of(attributes: &Attributes<'_>, plural: &str, subresource: &str) -> bool {
+    attributes.operation == Operation::Update && concerns(attributes, GROUP, plural, subresource)
+}
+
+/// What becomes of a request for a pod's certificate only its signer says. Upstream has this among the rules of the kind,
+/// hence the form of the answer.
+async fn may_answer(
+    authorizer: &dyn Authorizer,
+    attributes: &Attributes<'_>,
+    new: &Object,
+    old: &Object,
+) -> Result<(), Status> {
+    let signer = at(old, &["spec", "signerName"]).and_then(Value::as_str).unwrap_or_default();
+    if new.get("status") == old.get("status") || speaks_for(authorizer, attributes, "sign", signer).await {
+        return Ok(());
+    }
+    let user = &attributes.context.user.name;
+    let why = format!("User {user:?} is not permitted to \"sign\" for signer {signer:?}");
+    let error = field::Error::forbidden(&field::Path::new("spec").child("signerName"), why);
+    Err(Status::invalid(&GroupKind::new(GROUP, "PodCertificateRequest"), attributes.name, &[error]))
 }
 
 /// Whether the user has the verb for the signer of the request, or for all signers of its domain.
