@@ -79,6 +79,19 @@ async fn every_kind_is_answered_as_upstream_does() {
     all_are_answered(data.path(), KINDS).await;
 }
 
+/// The answers are those of a kube-apiserver whose features are on that belong to kinds which are off by default.
+const FEATURES: &str = "--feature-gates=ClusterTrustBundle=true,DRADeviceTaintRules=true,DRAResourcePoolStatus=true,\
+    DRAWorkloadResourceClaims=true,GangScheduling=true,GenericWorkload=true,PodCertificateRequest=true,\
+    TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_field_is_answered_as_upstream_does() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &["--runtime-config=api/all=true", FEATURES, ALONE]).await;
+    server.ready(200).await;
+    all_are_answered(data.path(), &["fields"]).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn they_are_the_same_on_etcd() {
     let etcd = Cluster::single().await.expect("an etcd");

@@ -23,6 +23,7 @@ mod peers;
 mod plugins;
 mod pods;
 mod policies;
+mod populated;
 mod python;
 mod releases;
 mod serve;
