@@ -131,6 +131,9 @@ impl Compiler<'_> {
         if let Some(since) = &facts.since {
             write!(field, " since={since}")?;
         }
+        if let Some(until) = &facts.until {
+            write!(field, " until={until}")?;
+        }
         if let Some(gate) = &facts.gate {
             write!(field, " gate={gate}")?;
         }

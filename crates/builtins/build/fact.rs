@@ -20,6 +20,7 @@ pub(crate) struct Facts {
     embedded: Table,
     merging: Table,
     since: Table,
+    until: Table,
     gated: Table,
     /// Go's names by field.
     go_types: Rows,
@@ -53,6 +54,8 @@ pub(crate) struct FieldFacts {
     pub(crate) go_types: Vec<String>,
     /// The release that introduced it.
     pub(crate) since: Option<String>,
+    /// The last release that has it.
+    pub(crate) until: Option<String>,
     /// The features that it belongs to.
     pub(crate) gate: Option<String>,
 }
@@ -72,11 +75,12 @@ impl Facts {
         let embedded = Table::parse(&read("embedded.txt")?)?;
         let merging = Table::parse(&read("merging.txt")?)?;
         let since = Table::parse(&read("since.txt")?)?;
+        let until = Table::parse(&read("until.txt")?)?;
         let gated = Table::parse(&read("gated.txt")?)?;
         let keys = merging.keys();
         let enums = Table::parse(&read("enums.txt")?)?;
         let documents = Table::parse(&read("documents.txt")?)?;
-        Ok(Self { presence, required, embedded, merging, since, gated, go_types, keys, enums, documents })
+        Ok(Self { presence, required, embedded, merging, since, until, gated, go_types, keys, enums, documents })
     }
 
     /// Whether some list tells its items apart by a field of this name.
@@ -95,6 +99,7 @@ impl Facts {
             embedded: listed(self.embedded.get(structure), name).map(str::to_owned),
             go_types: self.go_types(structure, name),
             since: listed(self.since.get(structure), name).map(str::to_owned),
+            until: listed(self.until.get(structure), name).map(str::to_owned),
             gate: listed(self.gated.get(structure), name).map(str::to_owned),
             ..FieldFacts::default()
         };

@@ -66,9 +66,11 @@ fn rows(text: &str) -> Vec<[String; 4]> {
 #[test]
 fn fields_are_known_from_the_release_that_introduced_them() {
     let known: Vec<(Release, Fields)> = Release::all().map(|release| (release, structs(release))).collect();
+    let gone = rows(include_str!("../facts/until.txt"));
     let rows = rows(include_str!("../facts/since.txt"));
     assert!(rows.len() > 40, "{} fields", rows.len());
-    for [group, name, since, field] in rows {
+    let is_gone = |row: &[String; 4]| gone.iter().any(|gone| gone[..2] == row[..2] && gone[3] == row[3]);
+    for [group, name, since, field] in rows.into_iter().filter(|row| !is_gone(row)) {
         let since: Release = since.parse().expect("a release");
         for (release, fields) in &known {
             let is_known =
@@ -81,8 +83,26 @@ fn fields_are_known_from_the_release_that_introduced_them() {
 }
 
 #[test]
+fn fields_are_known_to_the_last_release_that_had_them() {
+    let rows = rows(include_str!("../facts/until.txt"));
+    assert!(rows.len() > 2, "{} fields", rows.len());
+    for [group, name, until, field] in rows {
+        let until: Release = until.parse().expect("a release");
+        for release in Release::all().filter(|release| *release >= until) {
+            let fields = structs(release);
+            let is_known = fields.get(&(group.clone(), name.clone())).is_some_and(|of| of.contains_key(&field));
+            assert_eq!(is_known, release == until, "{release}: {group} {name}.{field}");
+        }
+    }
+}
+
+#[test]
 fn fields_belong_to_features_that_exist() {
-    let known = structs(Release::LATEST);
+    // Of any release: some are gone from the newest.
+    let mut known = Fields::new();
+    for (of, fields) in Release::all().flat_map(structs) {
+        known.entry(of).or_default().extend(fields);
+    }
     let gates = FeatureGates::of(Release::LATEST);
     let rows = rows(include_str!("../facts/gated.txt"));
     assert!(rows.len() > 70, "{} fields", rows.len());

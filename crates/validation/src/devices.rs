@@ -72,9 +72,12 @@ fn taint_rule_spec<'v>(root: Root<'v>, old: Option<Root<'v>>) {
             rule(node);
         }
     };
+    // The first and the last are only known to releases before 1.35.
+    check("deviceClassName", |node| node.required_and(names::dns1123_subdomain));
     check("driver", driver);
     check("pool", pool_name);
     check("device", |node| node.check(names::dns1123_label));
+    check("selectors", selectors);
     let before = old.map(|old| old.get("spec").get("taint").str("effect"));
     taint(spec.get("taint"), before);
 }

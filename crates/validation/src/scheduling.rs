@@ -165,21 +165,21 @@ fn shown(node: Node<'_>) -> BadValue {
     BadValue::verbatim(format!("{{{}}}", members.join(",")))
 }
 
-/// Whether it has the form that the rules are about: 1.35 had another one.
-fn is_known(root: Root<'_>) -> bool {
-    root.object().get("apiVersion").is_none_or(|version| version != "scheduling.k8s.io/v1alpha1")
+/// Whether it has the form of 1.35, which was another one.
+fn is_first(root: Root<'_>) -> bool {
+    root.object().get("apiVersion").is_some_and(|version| version == "scheduling.k8s.io/v1alpha1")
 }
 
 pub(crate) fn workload(root: Root<'_>) {
-    if !is_known(root) {
-        return;
-    }
     let spec = root.get("spec");
     let controller = spec.get("controllerRef");
     if controller.is_set() {
         controller.get("apiGroup").optional_and(names::dns1123_subdomain);
         controller.get("kind").required_and(names::path_segment);
         controller.get("name").required_and(names::path_segment);
+    }
+    if is_first(root) {
+        return first_groups(spec.get("podGroups"));
     }
     let templates = spec.get("podGroupTemplates");
     if templates.len() > MAX_TEMPLATES {
@@ -195,10 +195,36 @@ pub(crate) fn workload(root: Root<'_>) {
     }
 }
 
+fn first_groups(groups: Node<'_>) {
+    if groups.is_empty() {
+        return groups.required("must have at least one item");
+    }
+    if groups.len() > MAX_TEMPLATES {
+        return groups.too_many(groups.len(), MAX_TEMPLATES);
+    }
+    for (index, group) in groups.items().enumerate() {
+        let name = group.get("name");
+        name.check(names::dns1123_label);
+        if groups.items().take(index).any(|other| other.str("name") == name.text()) {
+            name.duplicate(name.text());
+        }
+        let policy = group.get("policy");
+        match [policy.has("basic"), policy.has("gang")] {
+            [false, false] => policy.required("exactly one of `basic`, `gang` is required"),
+            [true, true] => policy.invalid(
+                "{`basic`, `gang`}",
+                "exactly one of `basic`, `gang` is required, but multiple fields are set",
+            ),
+            [true, false] => {}
+            [false, true] => policy.get2("gang", "minCount").positive(),
+        }
+    }
+}
+
 pub(crate) fn workload_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
-    if !is_known(new) {
-        return;
+    if is_first(new) {
+        return first_update(new, old);
     }
     for name in ["controllerRef", "podGroupTemplates"] {
         unchanged(new.get("spec").get(name), old.get("spec").get(name));
@@ -206,5 +232,18 @@ pub(crate) fn workload_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     let templates = new.get("spec").get("podGroupTemplates");
     if templates.is_empty() {
         templates.required("");
+    }
+}
+
+/// Where 1.35 says that something may not change it leaves `spec` out of the path.
+fn first_update<'v>(new: Root<'v>, old: Root<'v>) {
+    workload(new);
+    let (spec, before) = (new.get("spec"), old.get("spec"));
+    let is_same = |name: &str| same(spec.raw(name), before.raw(name));
+    if before.has("controllerRef") && !is_same("controllerRef") {
+        new.child("controllerRef").holding(spec.raw("controllerRef")).wrong(IMMUTABLE);
+    }
+    if !is_same("podGroups") {
+        new.child("podGroups").holding(spec.raw("podGroups")).wrong(IMMUTABLE);
     }
 }

@@ -36,7 +36,8 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     schema_in(Release::LATEST, group, version, kind)
 }
 
-/// The fields that a kind has in a release. Which fields came later than others stands in `facts/since.txt`.
+/// The fields that a kind has in a release. Which fields came later than others, or went, stands in
+/// `facts/since.txt` and `facts/until.txt`.
 pub fn schema_in(release: Release, group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     all(release).get(&(group, version, kind)).cloned()
 }

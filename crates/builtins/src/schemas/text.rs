@@ -14,7 +14,7 @@
 //! where `a` stands for atomic and `b` for "or a boolean". A name is that of an OpenAPI definition, which ends
 //! in Go's name of the type, or Go's name alone. A field is `name:<type><presence>`, followed by words:
 //! `required=`, `retain=`, `in=` the embedded struct, `merge=` or `replace=` with the merge key, `default=` a JSON value,
-//! `since=` the release that introduced it, `gate=` the features that it belongs to.
+//! `since=` the release that introduced it, `until=` the last one that has it, `gate=` the features that it belongs to.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -116,7 +116,8 @@ impl Reader {
                 "default" => field.default_value(serde_json::from_str(value).ok()?),
                 "gate" => field.of_feature(name?),
                 "since" if value.parse::<Release>().ok()? > self.release => return Some(None),
-                "since" => field,
+                "until" if value.parse::<Release>().ok()? < self.release => return Some(None),
+                "since" | "until" => field,
                 _ => return None,
             };
         }

@@ -161,6 +161,8 @@ fn pod_spec<'v>(spec: Node<'v>, name: Option<&str>, is_mirror: bool, options: &O
     network::host_aliases(spec.get("hostAliases"));
     classes(spec, options);
     os::operating_system(&pod);
+    scheduling::group(spec.get("schedulingGroup"));
+    scheduling::workload(spec.get("workloadRef"));
     file_key_volumes(spec);
 }
 

@@ -19,6 +19,25 @@ pub(crate) fn taint_effect(effect: Node<'_>) {
     effect.one_of(&EFFECTS);
 }
 
+/// The group that a pod is scheduled with.
+pub(super) fn group(group: Node<'_>) {
+    let name = group.get("podGroupName");
+    if name.is_set() {
+        name.check(names::dns1123_subdomain);
+    } else if group.is_set() {
+        name.wrong("must specify one of: `podGroupName`");
+    }
+}
+
+/// The workload that a pod belongs to: how 1.35 said what a group says since.
+pub(super) fn workload(workload: Node<'_>) {
+    if workload.is_set() {
+        workload.get("name").check(names::dns1123_subdomain);
+        workload.get("podGroup").check(names::dns1123_label);
+        workload.get("podGroupReplicaKey").optional_and(names::dns1123_label);
+    }
+}
+
 /// Tolerations of a pod. They may compare numbers if those that it had did.
 pub(super) fn tolerations(tolerations: Node<'_>, options: &Options<'_>) {
     let comparisons =
