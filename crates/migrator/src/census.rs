@@ -26,14 +26,6 @@ pub struct Row {
     pub encryption: String,
 }
 
-impl Row {
-    /// Whether nobody can read what has this form, however long he waits. What a key management service has the key of may
-    /// be readable when it answers again.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.version == unreadable() && !self.encryption.starts_with("kms:")
-    }
-}
-
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.encryption.as_str() {
@@ -79,6 +71,19 @@ pub(crate) fn form(keyring: Option<&Keyring>, key: &[u8], kept: &Bytes) -> Row {
         // By the key that opens it: another one may have the same name.
         Some(inspected) => Row { version: version(&inspected.plain), encryption: inspected.seal },
         None => Row { version: unreadable(), encryption: said.into_owned() },
+    }
+}
+
+/// Whether nobody can read a value, however long he waits. What a key management service has the key of may be readable when
+/// it answers again.
+pub(crate) fn is_lost(keyring: Option<&Keyring>, key: &[u8], kept: &Bytes) -> bool {
+    match keyring.filter(|_| !seal_of(kept).is_empty()) {
+        Some(keyring) if keyring.is_lost(key, kept) => true,
+        Some(keyring) => {
+            let plain = keyring.inspect(key, kept).plain;
+            why_unreadable(&plain).is_none() && version(&plain) == unreadable()
+        }
+        None => form(None, key, kept).version == unreadable(),
     }
 }
 
@@ -175,7 +180,8 @@ mod tests {
         ] {
             let row = form(None, b"/registry/a/b", &Bytes::from_static(kept));
             assert_eq!((row.version.as_str(), row.encryption.as_str()), (version, encryption));
-            assert_eq!(row.is_lost(), version == "unreadable");
+            let is_lost = is_lost(None, b"/registry/a/b", &Bytes::from_static(kept));
+            assert_eq!(is_lost, version == "unreadable");
         }
     }
 

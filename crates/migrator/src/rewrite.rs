@@ -8,7 +8,12 @@ use concord_meta::Status;
 use concord_registry::{ObjectName, Part, PatchRequest, Resource};
 use concord_store::{Revision, Scan};
 
-use crate::{Row, audit::Sent, census::form, shared::Shared};
+use crate::{
+    Row,
+    audit::Sent,
+    census::{form, is_lost},
+    shared::Shared,
+};
 
 /// How often one object is tried before the others go first.
 const TRIES: u32 = 6;
@@ -51,6 +56,14 @@ impl Outcome {
             Self::Unwanted => None,
         }
     }
+}
+
+/// How an object is kept.
+struct Found {
+    row: Row,
+    revision: Revision,
+    /// Nobody will ever read it.
+    is_lost: bool,
 }
 
 /// What an answer means.
@@ -110,8 +123,8 @@ impl Shared {
             last = status.message;
             match self.look(key).await {
                 Ok(None) => return Outcome::Gone,
-                Ok(Some((row, _))) if row == *target => return Outcome::Current,
-                Ok(Some((row, now))) => (revision, is_readable) = (now, !row.is_lost()),
+                Ok(Some(found)) if found.row == *target => return Outcome::Current,
+                Ok(Some(found)) => (revision, is_readable) = (found.revision, !found.is_lost),
                 Err(error) => last = error,
             }
         }
@@ -153,12 +166,16 @@ impl Shared {
         Ok(written?.item.revision.unwrap_or(revision))
     }
 
-    /// The form that an object is kept in now, and since when.
-    async fn look(&self, key: &Bytes) -> Result<Option<(Row, Revision)>, String> {
+    /// How an object is kept now.
+    async fn look(&self, key: &Bytes) -> Result<Option<Found>, String> {
         let page = self.registry().store().scan_kept(Scan::key(key.clone())).await;
         let page = page.map_err(|error| error.to_string())?;
         let keyring = self.config.keyring.as_deref();
-        Ok(page.entries.first().map(|entry| (form(keyring, key, &entry.value), entry.mod_revision)))
+        Ok(page.entries.first().map(|entry| Found {
+            row: form(keyring, key, &entry.value),
+            revision: entry.mod_revision,
+            is_lost: is_lost(keyring, key, &entry.value),
+        }))
     }
 }
 

@@ -224,6 +224,14 @@ impl Keyring {
         }
     }
 
+    /// Whether a value cannot be opened, and will not be however long anybody waits: no key for it is configured, or the key
+    /// management service that is asked for it is well and does not give it.
+    pub fn is_lost(&self, key: &[u8], kept: &[u8]) -> bool {
+        let providers = self.of(key);
+        let is_away = |service: &Arc<Envelope>| self.plugin(service).is_none_or(|plugin| !plugin.is_well());
+        providers.open(key, kept).is_err() && !providers.services(kept).any(is_away)
+    }
+
     pub(crate) fn seal(&self, key: &[u8], plain: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
         self.of(key).seal(key, plain)
     }

@@ -5,7 +5,7 @@ mod client;
 use std::{
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -42,6 +42,9 @@ impl Default for Rhythm {
     }
 }
 
+/// How often a service that says that it is well may fail to decrypt something before that is taken for what it can do.
+const DOUBTS: usize = 3;
+
 /// A service that is asked again and again, until this is dropped.
 pub(crate) struct Plugin {
     asking: Arc<Asking>,
@@ -56,6 +59,8 @@ struct Asking {
     state: Mutex<State>,
     /// A decryption failed in a way that says something about the service, and not about what was decrypted.
     is_down: AtomicBool,
+    /// How often in a row it said afterwards that it is well.
+    doubts: AtomicUsize,
     failed: Notify,
 }
 
@@ -85,9 +90,10 @@ impl Plugin {
             rhythm,
             state: Mutex::default(),
             is_down: AtomicBool::new(false),
+            doubts: AtomicUsize::new(0),
             failed: Notify::new(),
         });
-        asking.ask().await;
+        asking.ask(true).await;
         let task = tokio::spawn(asking.clone().ask_on());
         Self { asking, task }
     }
@@ -101,6 +107,11 @@ impl Plugin {
         self.asking.state.lock().failure.clone().map_or(Ok(()), Err)
     }
 
+    /// Whether it was, and has answered everything since.
+    pub(crate) fn is_well(&self) -> bool {
+        self.health().is_ok() && !self.asking.is_down.load(Ordering::Acquire)
+    }
+
     /// Has the service decrypt a key. What became of it the envelope knows afterwards.
     pub(crate) async fn unwrap(&self, wrapped: &Wrapped) {
         let asking = &self.asking;
@@ -110,12 +121,14 @@ impl Plugin {
             return;
         }
         let answer = asking.client.decrypt(wrapped).await;
-        if let Err(failure) = &answer
-            && failure.is_of_the_service
-        {
-            // Nobody else waits for it before it has said that it is well.
-            asking.is_down.store(true, Ordering::Release);
-            asking.failed.notify_one();
+        match &answer {
+            Ok(_) => asking.doubts.store(0, Ordering::Release),
+            Err(failure) if failure.is_of_the_service => {
+                // Nobody else waits for it before it has said that it is well.
+                asking.is_down.store(true, Ordering::Release);
+                asking.failed.notify_one();
+            }
+            Err(_) => {}
         }
         let answer = answer.as_ref().map(|key| key.as_slice()).map_err(|failure| failure.text.clone());
         asking.envelope.learn(wrapped, answer);
@@ -128,7 +141,7 @@ impl Asking {
             let is_well = self.state.lock().failure.is_none() && !self.is_down.load(Ordering::Acquire);
             let pause = if is_well { self.rhythm.healthy } else { self.rhythm.failing };
             let next = Instant::now() + pause;
-            loop {
+            let is_its_turn = loop {
                 let expires = self.state.lock().expires;
                 let expiry = async {
                     match expires.filter(|(at, _)| *at < next) {
@@ -137,12 +150,12 @@ impl Asking {
                     }
                 };
                 tokio::select! {
-                    () = sleep_until(next) => break,
-                    () = self.failed.notified(), if is_well => break,
+                    () = sleep_until(next) => break true,
+                    () = self.failed.notified(), if is_well => break false,
                     () = expiry => self.expire(),
                 }
-            }
-            self.ask().await;
+            };
+            self.ask(is_its_turn).await;
         }
     }
 
@@ -161,8 +174,9 @@ impl Asking {
         self.envelope.expire(why);
     }
 
-    /// Asks which key the service uses, and takes a new seed if that is another one.
-    async fn ask(&self) {
+    /// Asks which key the service uses, and takes a new seed if that is another one. Out of turn only since something could
+    /// not be decrypted.
+    async fn ask(&self, is_its_turn: bool) {
         let before = (self.envelope.key_id(), self.state.lock().failure.is_some());
         let answer = self.look().await;
         let is_well = answer.is_ok();
@@ -175,8 +189,12 @@ impl Asking {
         }
         self.state.lock().failure = answer.err();
         let was_down = is_well && self.is_down.swap(false, Ordering::AcqRel);
+        // One that is always well and never decrypts would be asked without a pause, and everything be read again each time:
+        // it is asked again when it is its turn.
+        let is_owed = is_its_turn && self.doubts.swap(0, Ordering::AcqRel) > DOUBTS;
+        let is_believed = was_down && self.doubts.fetch_add(1, Ordering::AcqRel) < DOUBTS;
         let is_new = self.envelope.key_id() != before.0;
-        let retry = (is_well && (before.1 || was_down) || is_new) && self.envelope.try_again();
+        let retry = (is_well && (before.1 || is_believed || is_owed) || is_new) && self.envelope.try_again();
         if let Some(keyring) = self.keyring.upgrade().filter(|_| is_new || retry) {
             keyring.tell();
         }

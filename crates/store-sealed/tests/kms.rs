@@ -53,18 +53,29 @@ impl World {
         Self { directory, plain, keyring, store, plugin }
     }
 
+    /// What another server on the same store has, which asks the service once and again only if it has to.
+    async fn patient_ring(&self) -> Arc<Keyring> {
+        let rhythm = Rhythm { healthy: SOON, failing: Duration::from_millis(20), lifetime: SOON };
+        let keyring = Arc::new(Keyring::new(encryption(&self.plugin), places()).with_rhythm(rhythm));
+        keyring.attend().await;
+        keyring
+    }
+
     async fn label(&self, is_so: impl Fn(&str) -> bool) {
         until("another key", async || is_so(&self.keyring.seals_with("", "secrets"))).await;
     }
 }
 
+fn places() -> Places {
+    let named = |key: &str| (key.to_owned(), (String::new(), key.to_owned()));
+    Places::new("/registry/", [named("secrets")])
+}
+
 /// What another server on the same store has.
 async fn ring(plugin: &KmsPlugin, lifetime: Duration) -> Arc<Keyring> {
-    let named = |key: &str| (key.to_owned(), (String::new(), key.to_owned()));
-    let places = Places::new("/registry/", [named("secrets")]);
     let often = Duration::from_millis(20);
     let rhythm = Rhythm { healthy: often, failing: often, lifetime };
-    let keyring = Arc::new(Keyring::new(encryption(plugin), places).with_rhythm(rhythm));
+    let keyring = Arc::new(Keyring::new(encryption(plugin), places()).with_rhythm(rhythm));
     keyring.attend().await;
     keyring
 }
@@ -238,4 +249,47 @@ async fn what_could_not_be_read_is_read_when_the_service_is_back() {
     assert_eq!(value(&another, SECRET).await, "hidden");
     let all = another.scan_kept(Scan::new(KeyRange::prefix("/registry/"), 10)).await.expect("a page");
     assert_eq!(all.entries.len(), 1);
+}
+
+/// 3 is an answer about what was to be decrypted; 2 may be about anything, and the service says that it is well.
+#[tokio::test]
+async fn what_a_service_that_is_well_does_not_decrypt_is_lost() {
+    for code in [3, 2] {
+        let world = World::new().await;
+        put(&world.store, SECRET, "hidden").await.expect("stored");
+        let kept = value(world.plain.as_ref(), SECRET).await;
+        world.plugin.change(|behaviour| behaviour.decrypt_failure = Some((code, "a broken key".to_owned())));
+        let ring = world.patient_ring().await;
+        let another = SealedStore::new(world.plain.clone(), ring.clone());
+        // Whoever follows reads again whenever he is told that it may go better now.
+        let reads = async || drop(value(&another, SECRET).await);
+        until("that it is lost", async || {
+            reads().await;
+            ring.is_lost(SECRET.as_bytes(), &kept)
+        })
+        .await;
+        let asked = world.plugin.decrypted();
+        assert!((1..=8).contains(&asked), "code {code}: asked {asked} times");
+        for _ in 0..20 {
+            reads().await;
+        }
+        assert_eq!(world.plugin.decrypted(), asked, "code {code}: it is not asked without end");
+        assert!(!ring.is_lost(OTHER.as_bytes(), b"plain"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_service_that_is_away_does_not_decrypt_is_not_lost() {
+    let world = World::new().await;
+    put(&world.store, SECRET, "hidden").await.expect("stored");
+    let kept = value(world.plain.as_ref(), SECRET).await;
+    world.plugin.change(|behaviour| behaviour.failure = Some((14, "gone fishing".to_owned())));
+    let ring = world.patient_ring().await;
+    let another = SealedStore::new(world.plain.clone(), ring.clone());
+    assert!(why_unreadable(&value(&another, SECRET).await).is_some());
+    assert!(!ring.is_lost(SECRET.as_bytes(), &kept), "it may come back");
+    let unknown = Bytes::from_static(b"k8s:enc:kms:v2:other:x");
+    assert!(ring.is_lost(SECRET.as_bytes(), &unknown), "nobody has its key");
+    world.plugin.change(|behaviour| behaviour.failure = None);
+    until("that it is read", async || value(&another, SECRET).await == "hidden").await;
 }

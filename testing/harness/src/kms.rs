@@ -63,6 +63,8 @@ pub struct Behaviour {
     pub version: String,
     /// It answers nothing but this gRPC status and message.
     pub failure: Option<(u8, String)>,
+    /// The same, but only if it is to decrypt something.
+    pub decrypt_failure: Option<(u8, String)>,
     /// What comes along with what is encrypted.
     pub annotations: BTreeMap<String, Vec<u8>>,
 }
@@ -95,6 +97,7 @@ impl KmsPlugin {
             healthz: "ok".to_owned(),
             version: "v2".to_owned(),
             failure: None,
+            decrypt_failure: None,
             annotations: BTreeMap::from([("key.example.com".to_owned(), b"yes".to_vec())]),
         };
         let behaviour = Arc::new(Mutex::new(behaviour));
@@ -165,6 +168,10 @@ async fn answer(
         (None, _) => {
             decrypted.fetch_add(1, Ordering::SeqCst);
             match decrypt(&asked.data) {
+                _ if behaviour.decrypt_failure.is_some() => {
+                    let (status, why) = behaviour.decrypt_failure.clone().unwrap_or_default();
+                    (Bytes::new(), status, why)
+                }
                 Some(answer) => (framed(&answer), 0, String::new()),
                 None => (Bytes::new(), 3, "this was not encrypted here".to_owned()),
             }
