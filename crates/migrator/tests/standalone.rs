@@ -31,6 +31,8 @@ enum Mood {
     Conflicts,
     /// It answers with 429 and asks for so many seconds.
     Busy(u64),
+    /// It does it, and its answer is lost.
+    Unheard,
 }
 
 #[derive(Default)]
@@ -44,6 +46,11 @@ struct Fake {
     patches: Mutex<Vec<Value>>,
     /// The second page is too old once.
     is_compacted: Mutex<bool>,
+    /// Every so many requests are answered by nobody: one of several servers is gone.
+    dead: Option<u64>,
+    requests: AtomicU64,
+    /// When the resource begins to be served.
+    served_from: Option<tokio::time::Instant>,
 }
 
 fn answer(code: u16, body: Value) -> Result<Answer, String> {
@@ -110,6 +117,9 @@ impl Fake {
         if *revision < 1000 {
             *revision = self.revision.fetch_add(1, Ordering::Relaxed);
         }
+        if matches!(mood, Some(Mood::Unheard)) && count == 1 {
+            return status(504, "it took too long");
+        }
         answer(200, json!({"metadata": {"resourceVersion": revision.to_string()}}))
     }
 
@@ -125,8 +135,17 @@ impl Fake {
 impl Server for Fake {
     async fn ask(&self, ask: Ask, path: &str) -> Result<Answer, String> {
         let place = path.split('?').next().unwrap_or_default();
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        if self.dead.is_some_and(|every| request.is_multiple_of(every)) {
+            return Err("connection refused".to_owned());
+        }
         match (ask, place) {
             (Ask::Get, MIGRATIONS) => answer(200, json!({"items": [self.migration.lock().clone()]})),
+            (Ask::Get, "/api/v1")
+                if self.served_from.is_some_and(|from| tokio::time::Instant::now() < from) =>
+            {
+                answer(200, json!({"resources": []}))
+            }
             (Ask::Get, "/api/v1") => {
                 let verbs = ["get", "list", "patch", "update"];
                 let secrets = json!({"name": "secrets", "verbs": verbs, "storageVersionHash": "h1"});
@@ -153,11 +172,15 @@ impl Server for Fake {
 
 /// Runs it until the migration has ended.
 async fn migrate(server: &Arc<Fake>) {
+    migrate_within(server, Duration::from_secs(60)).await;
+}
+
+async fn migrate_within(server: &Arc<Fake>, longest: Duration) {
     let cancel = CancellationToken::new();
     let work = tokio::spawn(Standalone::new(server.clone(), "v1beta1").run(cancel.clone()));
     let begin = Instant::now();
     while server.condition("Succeeded").or_else(|| server.condition("Failed")).is_none() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "not in time: {}", server.migration.lock());
+        assert!(begin.elapsed() < longest, "not in time: {}", server.migration.lock());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     cancel.cancel();
@@ -255,4 +278,57 @@ async fn no_rate_makes_it_panic() {
     let server = Fake::new(&["a"], &annotations, Vec::new());
     migrate(&server).await;
     assert!(server.condition("Succeeded").is_some());
+}
+
+/// Upstream's gives up for good when one of several servers cannot be reached.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_among_others_is_no_end() {
+    for every in [2, 3, 7] {
+        let server = Fake::new(&["a", "b", "c", "d", "e"], &json!({}), vec![("c", Mood::Unheard)]);
+        let mut server = Arc::into_inner(server).expect("nobody has it yet");
+        server.dead = Some(every);
+        let server = Arc::new(server);
+        migrate(&server).await;
+        assert!(server.condition("Succeeded").is_some(), "one of {every}");
+        let revisions: Vec<u64> = server.objects.lock().values().copied().collect();
+        assert!(revisions.iter().all(|revision| (1000..1005).contains(revision)), "{revisions:?}: each once");
+    }
+}
+
+/// A minute counts from when it is missed, not from when the migration was made.
+#[tokio::test(start_paused = true)]
+async fn a_resource_may_come_later_but_not_too_late() {
+    for (seconds, comes) in [(20, true), (120, false)] {
+        let server = Fake::new(&["a"], &json!({}), Vec::new());
+        let mut server = Arc::into_inner(server).expect("nobody has it yet");
+        let begin = tokio::time::Instant::now();
+        server.served_from = Some(begin + Duration::from_secs(seconds));
+        let server = Arc::new(server);
+        migrate_within(&server, Duration::from_secs(200)).await;
+        assert_eq!(server.condition("Succeeded").is_some(), comes, "after {seconds} seconds");
+        if !comes {
+            assert_eq!(
+                server.condition("Failed").expect("it has").1,
+                "\"resource does not exist in discovery\""
+            );
+            assert!(begin.elapsed() >= Duration::from_secs(60), "{:?}", begin.elapsed());
+        }
+    }
+}
+
+/// Resource versions are what the server says, and may be more than any number that a client has.
+#[tokio::test(start_paused = true)]
+async fn resource_versions_of_any_size_are_passed_on() {
+    let server = Fake::new(&["a", "b", "c"], &json!({}), Vec::new());
+    server.revision.store(u64::MAX - 10, Ordering::Relaxed);
+    for (name, revision) in [("a", (1 << 53) + 1), ("b", (1 << 63) + 1)] {
+        server.objects.lock().insert(name.to_owned(), revision);
+    }
+    migrate(&server).await;
+    assert!(server.condition("Succeeded").is_some());
+    let sent: Vec<Value> =
+        server.patches.lock().iter().map(|patch| patch["metadata"]["resourceVersion"].clone()).collect();
+    for expected in ["9007199254740993", "9223372036854775809", "3"] {
+        assert!(sent.contains(&json!(expected)), "{expected}: {sent:?}");
+    }
 }

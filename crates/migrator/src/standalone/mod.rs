@@ -5,6 +5,7 @@
 //! `storedVersions` of a definition are left to their owner.
 
 mod pass;
+mod persistent;
 mod target;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     pass::{Ended, Pass},
+    persistent::Persistent,
     target::{Found, Target},
 };
 use crate::{
@@ -77,7 +79,7 @@ pub trait Server: Send + Sync + 'static {
 
 /// Carries out the StorageVersionMigrations of a server from outside.
 pub struct Standalone<S> {
-    server: Arc<S>,
+    server: Persistent<S>,
     /// What it is called that migrations are in, with its group and version.
     migrations: String,
 }
@@ -114,7 +116,7 @@ impl<S: Server> Standalone<S> {
     /// For a server that serves migrations in this version of their API.
     pub fn new(server: Arc<S>, version: &str) -> Self {
         let migrations = format!("/apis/storagemigration.k8s.io/{version}/storageversionmigrations");
-        Self { server, migrations }
+        Self { server: Persistent(server), migrations }
     }
 
     /// Works until it is cancelled. One process at a time should: two do everything twice, and nothing wrong.
@@ -201,7 +203,7 @@ impl<S: Server> Standalone<S> {
         progress: &mut Progress,
     ) -> Result<(), Stop> {
         self.orders(migration).await?;
-        let target = match Target::find(self.server.as_ref(), &migration.resource).await? {
+        let target = match Target::find(&self.server, &migration.resource).await? {
             Found::Fit(target) => target,
             Found::Unfit(why) => return self.fail(migration, why).await,
             Found::Nothing if begin.elapsed() < GRACE => {
@@ -211,7 +213,7 @@ impl<S: Server> Standalone<S> {
                 return self.fail(migration, "resource does not exist in discovery".to_owned()).await;
             }
         };
-        let checkpoint = target.revision(self.server.as_ref()).await?;
+        let checkpoint = target.revision(&self.server).await?;
         self.tell(migration, &[running("The migration is running"), unknown()], Some(&checkpoint)).await?;
         // Where another process was, if what is stored is still the same.
         let is_same = !target.hash.is_empty() && progress.agreement == target.hash;
