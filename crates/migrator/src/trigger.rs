@@ -13,7 +13,7 @@ use concord_store::{KeyRange, Revision};
 use serde_json::{Value, json};
 
 use crate::{
-    Row,
+    Census, Row,
     agreement::Writers,
     census::{census, form},
     migration::{AUTOMATIC_ANNOTATION, Migration},
@@ -70,10 +70,12 @@ impl Trigger {
             }
             let is_settled = before == agreed;
             before = agreed;
-            if is_waiting {
-                tokio::time::sleep(RETRY).await;
-            } else if is_settled {
-                self.shared.servers_changed(&mut changes).await;
+            match &changes {
+                _ if is_waiting => tokio::time::sleep(RETRY).await,
+                _ if !is_settled => {}
+                Some(_) => self.shared.servers_changed(&mut changes).await,
+                // Without a fleet nobody tells what this server does.
+                None => tokio::time::sleep(RETRY).await,
             }
         }
     }
@@ -109,7 +111,7 @@ impl Trigger {
         if of_resource.iter().any(|migration| !migration.is_terminal() && !migration.orders.is_dry_run) {
             return Ok(false);
         }
-        if !self.is_listed(&name, target) && !self.is_needed(prefix, target).await? {
+        if !self.is_needed(&name, prefix, target).await? && !self.is_listed(&name, target) {
             return Ok(true);
         }
         if !self.is_wanted(&name) {
@@ -130,19 +132,27 @@ impl Trigger {
         object.is_some_and(|definition| lists_another(&definition, target))
     }
 
-    async fn is_needed(&self, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
+    /// Whether something has another form. What is stored is shown, whether or not anything comes of it.
+    async fn is_needed(&self, name: &GroupResource, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
+        let counted = self.count(prefix).await?;
+        self.shared.config.metrics.migration().set_census(&name.to_string(), counted.shown());
+        Ok(counted.others(target) > 0)
+    }
+
+    async fn count(&self, prefix: &Bytes) -> Result<Census, Status> {
         let registry = self.shared.registry();
-        let Some(keyring) = &self.shared.config.keyring else {
-            // Nothing is encrypted here: what is stored is what this server has in memory.
-            let snapshot = registry
-                .replica()
-                .newest()
-                .map_err(|error| Status::service_unavailable(error.to_string()))?;
-            let mut all = snapshot.scan(&KeyRange::prefix(prefix.clone()));
-            return Ok(all.any(|entry| form(None, &entry.key, &entry.value) != *target));
-        };
-        let counted = census(registry.store().as_ref(), Some(keyring), prefix).await;
-        Ok(counted.map_err(Status::internal_error)?.others(target) > 0)
+        if let Some(keyring) = &self.shared.config.keyring {
+            let counted = census(registry.store().as_ref(), Some(keyring), prefix).await;
+            return counted.map_err(Status::internal_error);
+        }
+        // Nothing is encrypted here: what is stored is what this server has in memory.
+        let snapshot =
+            registry.replica().newest().map_err(|error| Status::service_unavailable(error.to_string()))?;
+        let mut counted = Census { revision: snapshot.revision(), ..Census::default() };
+        for entry in snapshot.scan(&KeyRange::prefix(prefix.clone())) {
+            *counted.rows.entry(form(None, &entry.key, &entry.value)).or_default() += 1;
+        }
+        Ok(counted)
     }
 
     /// Whether neither the definition nor the StorageVersion says that it is not.
