@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 const MOST: f64 = 32.0;
 
 /// What there is at once in the beginning. What is slow does not bring it below that: it may be everybody else who is busy,
-/// and then one at a time would take for ever without helping anybody.
-const FEW: f64 = 6.0;
+/// and then one at a time would take for ever without helping anybody. With so many, etcd 3.6 on two
+/// cores writes nine tenths of what it can at all, and reads take less than twice as long (docs/benchmarks.md).
+const FEW: f64 = 8.0;
 
 /// What is too much is said by all who are under way at once: it counts once in this time.
 const ROUND: Duration = Duration::from_millis(100);
@@ -135,7 +136,7 @@ mod tests {
         limit.went_well(FAST);
         let begin = Instant::now();
         (0..20).for_each(|round| limit.was_too_much(begin + ROUND * round));
-        (0..100).for_each(|_| limit.went_well(FAST * 50));
+        (0..200).for_each(|_| limit.went_well(FAST * 50));
         assert_eq!(limit.get(), FEW as usize, "slow is better than for ever");
     }
 

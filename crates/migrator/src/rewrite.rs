@@ -1,12 +1,16 @@
 //! One object, written again.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use concord_codec::{FieldValidation, PatchType};
 use concord_meta::Status;
-use concord_registry::{ObjectName, Part, PatchRequest, Resource};
-use concord_store::{Revision, Scan};
+use concord_registry::{Kept, ObjectName, Part, PatchRequest, Resource};
+use concord_store::{KeyValue, Revision, Scan};
+use concord_store_sealed::Keyring;
 
 use crate::{
     Row,
@@ -58,12 +62,24 @@ impl Outcome {
     }
 }
 
-/// How an object is kept.
-struct Found {
-    row: Row,
-    revision: Revision,
-    /// Nobody will ever read it.
-    is_lost: bool,
+/// An object as it was read: what has not been written since does not have to be read again to see that it is stale.
+struct Read {
+    keyring: Arc<Keyring>,
+    entry: KeyValue,
+}
+
+impl std::fmt::Debug for Read {
+    // Not what it says.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Read").field("revision", &self.entry.mod_revision).finish_non_exhaustive()
+    }
+}
+
+impl Kept for Read {
+    fn is_stale(&self, revision: Revision) -> Option<bool> {
+        let Self { keyring, entry } = self;
+        (revision == entry.mod_revision).then(|| keyring.inspect(&entry.key, &entry.value).is_stale)
+    }
 }
 
 /// What an answer means.
@@ -89,21 +105,20 @@ fn meaning(status: &Status, tries: u32) -> Meaning {
 }
 
 impl Shared {
-    /// Writes an object that is kept since `revision` in another form than `target`, as long as that is wanted.
+    /// Writes an object that is kept in another form than `target`, as long as that is wanted.
     pub(crate) async fn rewrite(
         &self,
         resource: &Resource,
-        key: &Bytes,
-        mut revision: Revision,
+        mut entry: KeyValue,
         target: &Row,
         is_wanted: &(dyn Fn() -> bool + Send + Sync),
     ) -> Outcome {
         let (mut last, mut is_readable) = (String::new(), true);
         for tries in 0..TRIES {
             let begin = Instant::now();
-            let status = match self.write(resource, key, revision).await {
+            let status = match self.write(resource, &entry).await {
                 // A write that changed nothing: the server does not store what it said it would.
-                Ok(written) if written == revision => {
+                Ok(written) if written == entry.mod_revision => {
                     Status::internal_error("the object was not stored anew: this server is behind")
                 }
                 Ok(_) => return Outcome::Written(begin.elapsed()),
@@ -121,10 +136,16 @@ impl Shared {
                 return Outcome::Unwanted;
             }
             last = status.message;
-            match self.look(key).await {
+            let keyring = self.config.keyring.as_deref();
+            match self.look(&entry.key).await {
                 Ok(None) => return Outcome::Gone,
-                Ok(Some(found)) if found.row == *target => return Outcome::Current,
-                Ok(Some(found)) => (revision, is_readable) = (found.revision, !found.is_lost),
+                Ok(Some(found)) if form(keyring, &found.key, &found.value) == *target => {
+                    return Outcome::Current;
+                }
+                Ok(Some(found)) => {
+                    is_readable = !is_lost(keyring, &found.key, &found.value);
+                    entry = found;
+                }
                 Err(error) => last = error,
             }
         }
@@ -132,18 +153,21 @@ impl Shared {
     }
 
     /// The patch of a migrator: it changes nothing, and says of which state it thinks so.
-    async fn write(&self, resource: &Resource, key: &Bytes, revision: Revision) -> Result<Revision, Status> {
+    async fn write(&self, resource: &Resource, entry: &KeyValue) -> Result<Revision, Status> {
+        let revision = entry.mod_revision;
         let plural = &resource.names.plural;
         let gone = || Status::service_unavailable(format!("{plural} are not served at the moment"));
         // As it is served now: a definition may have changed.
         let resource = self.config.resources.find(&resource.version, plural).ok_or_else(gone)?;
         let storage = resource.storage().ok_or_else(gone)?;
-        let Some(object) = storage.object_name(key) else {
+        let Some(object) = storage.object_name(&entry.key) else {
             return Err(Status::bad_request("the key is not that of an object"));
         };
         let body = format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}}}}"#);
         let name = ObjectName { namespace: object.namespace, name: object.name };
-        let context = self.context();
+        let mut context = self.context();
+        context.kept =
+            self.config.keyring.clone().map(|keyring| Arc::new(Read { keyring, entry: entry.clone() }) as _);
         let sent = Sent {
             user: &context.user,
             resource: &resource,
@@ -167,15 +191,9 @@ impl Shared {
     }
 
     /// How an object is kept now.
-    async fn look(&self, key: &Bytes) -> Result<Option<Found>, String> {
+    async fn look(&self, key: &Bytes) -> Result<Option<KeyValue>, String> {
         let page = self.registry().store().scan_kept(Scan::key(key.clone())).await;
-        let page = page.map_err(|error| error.to_string())?;
-        let keyring = self.config.keyring.as_deref();
-        Ok(page.entries.first().map(|entry| Found {
-            row: form(keyring, key, &entry.value),
-            revision: entry.mod_revision,
-            is_lost: is_lost(keyring, key, &entry.value),
-        }))
+        Ok(page.map_err(|error| error.to_string())?.entries.into_iter().next())
     }
 }
 

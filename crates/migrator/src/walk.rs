@@ -148,9 +148,8 @@ impl Walk<'_> {
     }
 
     async fn write(&self, entry: KeyValue, _begun: UnderWay) -> (Bytes, Outcome) {
-        let KeyValue { key, mod_revision, .. } = entry;
-        let outcome =
-            self.shared.rewrite(self.resource, &key, mod_revision, self.target, self.is_wanted).await;
+        let key = entry.key.clone();
+        let outcome = self.shared.rewrite(self.resource, entry, self.target, self.is_wanted).await;
         (key, outcome)
     }
 

@@ -1,12 +1,14 @@
 use std::{
     any::{Any, TypeId},
     collections::{BTreeMap, HashMap},
+    fmt,
     sync::Arc,
 };
 
 use concord_codec::Warnings;
 use concord_merge::apply::Time;
 use concord_meta::UserInfo;
+use concord_store::Revision;
 use parking_lot::Mutex;
 
 use crate::{Condition, Object};
@@ -18,6 +20,12 @@ pub enum Note {
     Open(String),
     /// It holds a part of the object, and is for those only who are to read what was sent.
     Contents(String),
+}
+
+/// What whoever makes a request knows of how an object is kept, see [`Context::kept`].
+pub trait Kept: fmt::Debug + Send + Sync {
+    /// Whether what is kept since `revision` would be kept in another form now; `None` if that is not known.
+    fn is_stale(&self, revision: Revision) -> Option<bool>;
 }
 
 /// What the verbs have to know about the request they are part of.
@@ -35,6 +43,9 @@ pub struct Context {
     pub options: Object,
     /// What must hold when something is committed, besides what admission demands.
     pub condition: Option<Arc<dyn Condition>>,
+    /// What is known of how the object is kept, so that the store does not have to be asked before a write that changes
+    /// nothing else.
+    pub kept: Option<Arc<dyn Kept>>,
     warnings: Mutex<Warnings>,
     annotations: Mutex<BTreeMap<String, Note>>,
     memory: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -50,6 +61,7 @@ impl Context {
             dry_run: false,
             options: Object::new(),
             condition: None,
+            kept: None,
             warnings: Mutex::new(Warnings::default()),
             annotations: Mutex::default(),
             memory: Mutex::default(),

@@ -40,7 +40,7 @@ pub use admission::{Admission, Attributes, Condition, Guard, Operation};
 pub use audience::Audience;
 /// What bodies are made of, for whoever answers with a [`Virtual`].
 pub use concord_schema::Schema;
-pub use context::{Context, Note};
+pub use context::{Context, Kept, Note};
 pub use convert::{ConversionError, Converter, Renaming};
 pub use encode::stored_version;
 pub use form::Form;

@@ -182,14 +182,18 @@ impl Registry {
         let value = edit.resource.encode_stored(edit.storage, &mut new).await?;
         let plan = match gone {
             true => Plan::Delete(value),
-            false if value == entry.value && !self.is_stale(entry).await? => Plan::Unchanged,
+            false if value == entry.value && !self.is_stale(edit.context, entry).await? => Plan::Unchanged,
             false => Plan::Put(value),
         };
         Ok((plan, guard))
     }
 
     /// Whether the store would keep the same object in another form now. Then it is written although nothing changes.
-    async fn is_stale(&self, entry: &Entry) -> Result<bool, Status> {
+    async fn is_stale(&self, context: &Context, entry: &Entry) -> Result<bool, Status> {
+        let known = context.kept.as_ref().and_then(|kept| kept.is_stale(entry.mod_revision));
+        if known == Some(true) {
+            return Ok(true);
+        }
         let stale = self.store.is_stale(&entry.key, entry.mod_revision).await;
         stale.map_err(|error| failure::store_failed(&error))
     }
