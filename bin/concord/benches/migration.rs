@@ -1,0 +1,252 @@
+//! How fast objects get another form on a real etcd, beside what that etcd can write at all, and what clients feel of it.
+//!
+//! `cargo bench -p concord --bench migration` starts an etcd and `concord serve`, makes 20,000 ConfigMaps of 1 KiB
+//! (`CONCORD_MIGRATED_MAPS`), has them encrypted by a migration and measures, all in one run: how many writes a second the
+//! etcd takes from one client, with 6, 16 and 32 at once, before there is a server and afterwards; how many the migration did; what a get takes
+//! before and meanwhile; and the memory of the server.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use concord_server::test_client::Protocol;
+use concord_store::{Store as _, Txn};
+use concord_store_etcd::{Config, EtcdStore};
+use concord_testing::etcd::Cluster;
+use futures_util::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
+};
+use rand::RngExt as _;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+#[allow(dead_code, unused_imports, reason = "the benchmark uses a part")]
+#[path = "../tests/concord/support/mod.rs"]
+mod support;
+
+use support::{Program, client};
+
+/// How many objects are made at once.
+const AT_ONCE: usize = 16;
+
+/// What the etcd is asked for at once when nothing else happens.
+const WRITERS: [usize; 3] = [6, 16, 32];
+
+/// Bytes of data in an object.
+const SIZE: usize = 1024;
+
+/// Between two gets of one client.
+const PACE: Duration = Duration::from_millis(5);
+
+const PLAIN_FIRST: &str = "{identity: {}}, <key>";
+const KEY_FIRST: &str = "<key>, {identity: {}}";
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    // `cargo test --benches` only asks whether it runs.
+    let quick = !std::env::args().any(|arg| arg == "--bench");
+    let asked = std::env::var("CONCORD_MIGRATED_MAPS").ok().and_then(|asked| asked.parse().ok());
+    let count: usize = asked.unwrap_or(if quick { 50 } else { 20_000 });
+    let while_idle = Duration::from_secs(if quick { 1 } else { 8 });
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("encryption.yaml");
+    encrypt(&file, PLAIN_FIRST);
+    let etcd = Cluster::single().await.expect("an etcd");
+    let raw_before = raw(&etcd, while_idle / 2).await;
+    let server = serve(&etcd, directory.path(), &file).await;
+    let client = client(directory.path()).await;
+    create(&client, count).await;
+    let empty = migrate(&client, "empty", "podtemplates").await;
+    let before = gets(&client, count, while_idle).await;
+    encrypt(&file, KEY_FIRST);
+    reloaded(&server).await;
+    let (stop, memory) = (Arc::new(AtomicBool::new(false)), resident(server.pid()));
+    let largest = watch_memory(server.pid(), stop.clone());
+    let meanwhile = tokio::spawn(gets_until(client.clone(), count, stop.clone()));
+    let took = migrate(&client, "all", "configmaps").await;
+    stop.store(true, Ordering::Relaxed);
+    let meanwhile = meanwhile.await.expect("no panic");
+    let largest = largest.await.expect("no panic");
+    let raw_after = raw(&etcd, while_idle / 2).await;
+    report(count, took, (&raw_before, &raw_after), (&before, &meanwhile));
+    println!("memory of the server: {} MiB before, {} MiB at most", memory >> 20, largest >> 20);
+    println!("a migration with nothing to do: {:.3} s", empty.as_secs_f64());
+}
+
+fn report(count: usize, took: Duration, raw: (&[f64], &[f64]), gets: (&[Duration], &[Duration])) {
+    let rate = count as f64 / took.as_secs_f64();
+    println!("{count} objects of {SIZE} bytes in {:.2} s: {rate:.0} a second", took.as_secs_f64());
+    for (at, (before, after)) in WRITERS.iter().zip(raw.0.iter().zip(raw.1)) {
+        let share = 100.0 * rate / before.max(*after);
+        println!(
+            "etcd alone, {at} at once: {before:.0} and {after:.0} a second; the migration is {share:.0} %"
+        );
+    }
+    for percent in [50, 99] {
+        let (before, meanwhile) = (percentile(gets.0, percent), percentile(gets.1, percent));
+        let times = meanwhile / before;
+        println!(
+            "get, {percent}th percentile: {before:.2} ms, meanwhile {meanwhile:.2} ms: {times:.2} times"
+        );
+    }
+}
+
+/// In milliseconds.
+fn percentile(took: &[Duration], percent: usize) -> f64 {
+    let mut sorted = took.to_vec();
+    sorted.sort_unstable();
+    let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(at).map_or(f64::NAN, |took| took.as_secs_f64() * 1000.0)
+}
+
+fn encrypt(file: &Path, providers: &str) {
+    let key = "{aesgcm: {keys: [{name: key1, secret: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=}]}}";
+    let providers = providers.replace("<key>", key);
+    let text = format!(
+        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
+         - resources: [configmaps]\n  providers: [{providers}]\n"
+    );
+    let new = file.with_extension("new");
+    fs::write(&new, text).expect("written");
+    fs::rename(&new, file).expect("replaced");
+}
+
+async fn serve(etcd: &Cluster, data: &Path, file: &Path) -> Program {
+    let flags = [
+        format!("--etcd-servers={}", etcd.endpoints()[0]),
+        format!("--encryption-provider-config={}", file.display()),
+        "--encryption-provider-config-automatic-reload=true".to_owned(),
+        "--storage-migration-delay=0s".to_owned(),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Program::start_with(data, &flags).await;
+    server.ready(200).await;
+    server
+}
+
+/// Waits until the other file is in force.
+async fn reloaded(server: &Program) {
+    let mut admin = server.admin(Protocol::Http2).await;
+    loop {
+        let metrics = admin.get("/metrics").await.expect("an answer").body;
+        let counted = "apiserver_encryption_config_controller_automatic_reloads_total{";
+        let is_success = |line: &str| line.starts_with(counted) && line.contains("status=\"success\"");
+        if metrics.lines().any(is_success) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("map-{number:06}")
+}
+
+async fn create(client: &Client, count: usize) {
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let create = |number: usize| {
+        let maps = maps.clone();
+        async move {
+            let map = json!({"metadata": {"name": name(number)}, "data": {"word": "x".repeat(SIZE)}});
+            let map = serde_json::from_value(map).expect("a ConfigMap");
+            maps.create(&PostParams::default(), &map).await.expect("created");
+        }
+    };
+    stream::iter(0..count).for_each_concurrent(AT_ONCE, create).await;
+}
+
+/// How long a migration takes, from asking for it until it has succeeded.
+async fn migrate(client: &Client, name: &str, resource: &str) -> Duration {
+    let kind = GroupVersionKind::gvk("storagemigration.k8s.io", "v1beta1", "StorageVersionMigration");
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    let new = json!({"apiVersion": "storagemigration.k8s.io/v1beta1", "kind": "StorageVersionMigration",
+        "metadata": {"name": name}, "spec": {"resource": {"group": "", "resource": resource}}});
+    let begin = Instant::now();
+    let new = serde_json::from_value(new).expect("an object");
+    all.create(&PostParams::default(), &new).await.expect("created");
+    loop {
+        let migration = all.get(name).await.expect("there");
+        let conditions = migration.data["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ends = conditions.filter(|known| known["type"] != "Running" && known["status"] == "True");
+        if let Some(end) = ends.next() {
+            assert_eq!(end["type"], "Succeeded", "{end}");
+            return begin.elapsed();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn gets(client: &Client, count: usize, time: Duration) -> Vec<Duration> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let gets = tokio::spawn(gets_until(client.clone(), count, stop.clone()));
+    tokio::time::sleep(time).await;
+    stop.store(true, Ordering::Relaxed);
+    gets.await.expect("no panic")
+}
+
+/// What gets of any of the objects take, one after the other.
+async fn gets_until(client: Client, count: usize, stop: Arc<AtomicBool>) -> Vec<Duration> {
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let mut took = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let name = name(rand::rng().random_range(0..count));
+        let begin = Instant::now();
+        maps.get(&name).await.expect("there");
+        took.push(begin.elapsed());
+        tokio::time::sleep(PACE).await;
+    }
+    took
+}
+
+/// How many values as large as the objects the etcd takes in a second, with so many at once each.
+async fn raw(etcd: &Cluster, time: Duration) -> Vec<f64> {
+    let config = Config { prefix: "/raw/".into(), ..Config::new(etcd.endpoints().iter().cloned()) };
+    let store = Arc::new(EtcdStore::open(config).await.expect("a store"));
+    let mut rates = Vec::new();
+    for at_once in WRITERS {
+        let (begin, written) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+        let write = |writer: usize| {
+            let (store, written) = (store.clone(), written.clone());
+            async move {
+                while begin.elapsed() < time {
+                    let number = written.fetch_add(1, Ordering::Relaxed);
+                    let key = format!("/raw/{writer:02}-{:03}", number % 1000);
+                    store.transact(Txn::new().put(key, vec![b'x'; SIZE + 300])).await.expect("written");
+                }
+            }
+        };
+        stream::iter(0..at_once).for_each_concurrent(None, write).await;
+        rates.push(written.load(Ordering::Relaxed) as f64 / begin.elapsed().as_secs_f64());
+    }
+    store.shutdown().await;
+    rates
+}
+
+fn watch_memory(pid: u32, stop: Arc<AtomicBool>) -> JoinHandle<usize> {
+    tokio::spawn(async move {
+        let mut most = 0;
+        while !stop.load(Ordering::Relaxed) {
+            most = most.max(resident(pid));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        most
+    })
+}
+
+/// The memory of a process, in bytes.
+fn resident(pid: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").trim().parse::<usize>().unwrap_or_default() * 1024
+}
