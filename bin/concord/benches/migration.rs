@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p concord --bench migration` starts an etcd and `concord serve`, makes 20,000 ConfigMaps of 1 KiB
 //! (`CONCORD_MIGRATED_MAPS`), has them encrypted by a migration and measures, all in one run: how many writes a second the
-//! etcd takes from one client, with 6, 16 and 32 at once, before there is a server and afterwards; how many the migration did; what a get takes
-//! before and meanwhile; and the memory of the server.
+//! etcd takes from one client, with 8, 16 and 32 at once, before there is a server and afterwards; how many the migration
+//! did; what a get takes before and meanwhile; and the memory of the server.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -41,7 +41,7 @@ use support::{Program, client};
 const AT_ONCE: usize = 16;
 
 /// What the etcd is asked for at once when nothing else happens.
-const WRITERS: [usize; 3] = [6, 16, 32];
+const WRITERS: [usize; 3] = [8, 16, 32];
 
 /// Bytes of data in an object.
 const SIZE: usize = 1024;

@@ -1,5 +1,7 @@
 //! Encryption at rest, as operators meet it: what is in the store, and what a changed file does.
 
+mod kube_apiserver;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -175,6 +177,46 @@ async fn keys_are_rotated_without_a_restart() {
 
     a_bad_file_changes_nothing(&server, &file, &client).await;
     store.shutdown().await;
+}
+
+/// A file as a volume of Kubernetes has it: a link to a link, which is what is replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_behind_links_is_read_again_and_a_good_one_follows_a_bad_one() {
+    let (data, volume) = (tempdir().expect("a directory"), tempdir().expect("a directory"));
+    let put = |round: usize, providers: &str| {
+        let version = volume.path().join(format!("..version-{round}"));
+        fs::create_dir(&version).expect("made");
+        let from = EncryptionFile::new("[secrets]", providers);
+        fs::copy(from.path(), version.join("encryption.yaml")).expect("copied");
+        let link = volume.path().join("..new");
+        std::os::unix::fs::symlink(&version, &link).expect("linked");
+        fs::rename(&link, volume.path().join("..data")).expect("replaced");
+    };
+    put(0, "[{aescbc: {keys: [<key1>]}}, {identity: {}}]");
+    let path = volume.path().join("encryption.yaml");
+    std::os::unix::fs::symlink("..data/encryption.yaml", &path).expect("linked");
+    let flag = format!("--encryption-provider-config={}", path.display());
+    let server = Program::start_with(data.path(), &[&flag, RELOAD]).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    create(&client, "hidden").await;
+    put(1, "[{aescbc: {keys: [<key2>, <key1>]}}, {identity: {}}]");
+    reloads(&server, "success", 1).await;
+    create(&client, "second").await;
+    put(2, "[{aescbc: {keys: ]");
+    reloads(&server, "failure", 1).await;
+    create(&client, "third").await;
+    put(3, "[{secretbox: {keys: [<key1>]}}, {aescbc: {keys: [<key2>, <key1>]}}]");
+    reloads(&server, "success", 2).await;
+    touch(&client, "hidden").await;
+    server.signal("TERM");
+    server.ended().await;
+    for (name, seal) in
+        [("hidden", "secretbox:v1:key1"), ("second", "aescbc:v1:key2"), ("third", "aescbc:v1:key2")]
+    {
+        let value = kept_in_file(data.path(), &format!("/registry/secrets/default/{name}")).await;
+        assert!(value.starts_with(format!("k8s:enc:{seal}:").as_bytes()), "{name}: {value:?}");
+    }
 }
 
 async fn a_bad_file_changes_nothing(server: &Program, file: &EncryptionFile, client: &Client) {

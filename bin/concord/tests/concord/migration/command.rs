@@ -10,7 +10,7 @@ use kube::{
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{condition, create_foo, define, migration, migrations};
+use super::{condition, create_foo, define, definitions::refuse, migration, migrations};
 use crate::{
     encryption::{EncryptionFile, reloads},
     support::{Ended, Program, client, run, run_until},
@@ -98,6 +98,28 @@ async fn what_is_stored_is_shown_counted_and_migrated() {
     let missing = storage(data.path(), &["cancel", "nobody"]).await;
     assert_eq!(missing.status.code(), Some(1));
     assert!(missing.stderr.contains("\"nobody\" not found"), "{}", missing.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_resources_are_migrated_and_those_that_failed_are_told() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &["--storage-migration-delay=0s"]).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    define(&client, &["v1", "v2"], "v1").await;
+    for name in ["a", "b"] {
+        create_foo(&client, "v1", name).await;
+    }
+    define(&client, &["v1", "v2"], "v2").await;
+    refuse(&client, "b").await;
+    let ended = storage(data.path(), &["migrate", "--all", "-o", "json"]).await;
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    let all = json_of(&ended);
+    let failed: Vec<&Value> =
+        all.as_array().expect("a list").iter().filter(|one| one["succeeded"] != true).collect();
+    assert_eq!(failed.len(), 1, "{all}");
+    assert_eq!((&failed[0]["migrated"], &failed[0]["failed"]), (&json!(1), &json!(1)), "{}", failed[0]);
+    assert!(all.as_array().is_some_and(|all| all.len() > 30), "{all}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! What the owner of a migration can say, and migrations that nobody asked for.
 
+use concord_server::test_client::Protocol;
 use kube::{
     Api,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -142,4 +143,8 @@ async fn what_has_an_old_form_is_migrated_unless_its_owner_says_no() {
         names.iter().all(|name| name.starts_with("foos.example.com-")),
         "nothing else needs it: {names:?}"
     );
+    // That somebody does not want it does not hide that it is needed.
+    let metrics = server.admin(Protocol::Http2).await.get("/metrics").await.expect("an answer").body;
+    let found = r#"{encryption="",resource="bars.example.com",version="example.com/v1"} 1"#;
+    assert!(metrics.contains(&format!("storage_migrator_census_objects{found}")), "{metrics}");
 }

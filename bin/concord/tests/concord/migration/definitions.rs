@@ -70,7 +70,7 @@ async fn a_definition_gets_another_version() {
 }
 
 /// Refuses changes of one object.
-async fn refuse(client: &Client, name: &str) {
+pub(super) async fn refuse(client: &Client, name: &str) {
     let group = "admissionregistration.k8s.io";
     let policy = json!({
         "apiVersion": format!("{group}/v1"), "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "keep"},

@@ -33,11 +33,15 @@ use crate::{
 const GOOD: u8 = 0;
 const DOWN: u8 = 1;
 const WRONG: u8 = 2;
+const SLOW: u8 = 3;
 
 /// Converts as well as it can in its mood.
 fn convert(asked: &Asked, mood: u8) -> Reply {
     let review: Value = serde_json::from_slice(&asked.body).expect("a review");
     let request = &review["request"];
+    if mood == SLOW {
+        std::thread::sleep(Duration::from_millis(500));
+    }
     let mut objects = request["objects"].as_array().expect("objects").clone();
     for object in &mut objects {
         object["apiVersion"] = request["desiredAPIVersion"].clone();
@@ -75,6 +79,7 @@ async fn objects(client: &Client, version: &str) -> Vec<(String, String, i64)> {
     all.into_iter().map(of).collect()
 }
 
+/// Upstream's scenario of a definition, with a converter that is as bad as can be in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_that_a_webhook_converts_wait_for_it() {
     let data = tempdir().expect("a directory");
@@ -106,8 +111,9 @@ async fn objects_that_a_webhook_converts_wait_for_it() {
     let error = progress(&held)["lastError"].as_str().unwrap_or_default().to_owned();
     let held = until(&client, "upgrade", "another complaint", complains(error)).await;
     assert!(condition(&held, "Running", "True").is_some(), "it is no reason to give up: {:?}", held.data);
-    mood.store(GOOD, Ordering::Relaxed);
+    mood.store(SLOW, Ordering::Relaxed);
     succeeds(&client, "upgrade").await;
+    mood.store(GOOD, Ordering::Relaxed);
     let after = objects(&client, "v1").await;
     for ((name, revision, generation), (same, now, after)) in before.iter().zip(&after) {
         assert_eq!((name, generation), (same, after));

@@ -102,6 +102,13 @@ async fn encodings(admin: &mut TestClient) {
             assert_eq!((written.status, version(&object)), (200, before), "{path} {kind}: {}", written.body);
         }
     }
+    // Upstream's is alpha and off.
+    let cbor = "application/cbor";
+    let read = admin.exchange(Method::GET, &place("v1", "a"), &[("accept", cbor)], Bytes::new()).await;
+    assert_eq!(read.expect("an answer").status, 406);
+    let empty = Bytes::from_static(b"\xd9\xd9\xf7\xa0");
+    let written = admin.exchange(Method::PUT, &place("v1", "a"), &[("content-type", cbor)], empty).await;
+    assert_eq!(written.expect("an answer").status, 415);
     let accept = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
     let table = admin.exchange(Method::GET, &place("v1", "a"), &[accept], Bytes::new()).await;
     let table: Value = serde_json::from_str(&table.expect("an answer").body).expect("JSON");

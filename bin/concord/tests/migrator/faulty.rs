@@ -1,0 +1,122 @@
+//! A store that a test tells what to do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use concord_store::{CommitStream, Committed, Error, Revision, Scan, ScanPage, Store, Txn};
+use concord_store_embedded::EmbeddedStore;
+use futures_util::StreamExt as _;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+/// What becomes of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// What should.
+    Good,
+    /// Nothing, and the store says so.
+    Refused,
+    /// It is committed, and nobody is told.
+    Unanswered,
+    /// There is never an answer, and nothing happens.
+    Stuck,
+    /// There is never an answer, and it is committed.
+    CommittedAndStuck,
+}
+
+type Judge<Q, A> = Mutex<Arc<dyn Fn(&Q) -> A + Send + Sync>>;
+
+pub(crate) struct Faulty {
+    inner: Arc<EmbeddedStore>,
+    transactions: Judge<Txn, Verdict>,
+    scans: Judge<Scan, Option<Error>>,
+    /// Whether whoever follows is told what is committed.
+    is_open: watch::Sender<bool>,
+    /// The keys that were written, in their order.
+    written: Mutex<Vec<Bytes>>,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: Arc<EmbeddedStore>) -> Self {
+        Self {
+            inner,
+            transactions: Mutex::new(Arc::new(|_| Verdict::Good)),
+            scans: Mutex::new(Arc::new(|_| None)),
+            is_open: watch::Sender::new(true),
+            written: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn judge(&self, judge: impl Fn(&Txn) -> Verdict + Send + Sync + 'static) {
+        *self.transactions.lock() = Arc::new(judge);
+    }
+
+    pub(crate) fn judge_scans(&self, judge: impl Fn(&Scan) -> Option<Error> + Send + Sync + 'static) {
+        *self.scans.lock() = Arc::new(judge);
+    }
+
+    /// From now on nobody is told anything, or everybody everything.
+    pub(crate) fn show(&self, is_open: bool) {
+        self.is_open.send_replace(is_open);
+    }
+
+    /// How often a key was written that begins like this.
+    pub(crate) fn written(&self, prefix: &str) -> usize {
+        self.written.lock().iter().filter(|key| key.starts_with(prefix.as_bytes())).count()
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn transact(&self, txn: Txn) -> Result<Committed, Error> {
+        let judge = self.transactions.lock().clone();
+        let verdict = judge(&txn);
+        let keys: Vec<Bytes> = txn.writes.iter().map(|write| write.key().clone()).collect();
+        match verdict {
+            Verdict::Refused => return Err(Error::unavailable("etcdserver: mvcc: database space exceeded")),
+            Verdict::Stuck => return std::future::pending().await,
+            Verdict::Good | Verdict::Unanswered | Verdict::CommittedAndStuck => {}
+        }
+        let committed = self.inner.transact(txn).await?;
+        self.written.lock().extend(keys);
+        match verdict {
+            Verdict::Unanswered => Err(Error::outcome_unknown("the answer is lost")),
+            Verdict::CommittedAndStuck => std::future::pending().await,
+            _ => Ok(committed),
+        }
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
+        let judge = self.scans.lock().clone();
+        match judge(&scan) {
+            Some(error) => Err(error),
+            None => self.inner.scan(scan).await,
+        }
+    }
+
+    fn follow(&self, after: Revision) -> CommitStream {
+        let is_open = self.is_open.subscribe();
+        let commits = self.inner.follow(after).then(move |batch| {
+            let mut is_open = is_open.clone();
+            async move {
+                // A test that is over shows nothing any more.
+                is_open.wait_for(|is_open| *is_open).await.ok();
+                batch
+            }
+        });
+        commits.boxed()
+    }
+
+    async fn current_revision(&self) -> Result<Revision, Error> {
+        self.inner.current_revision().await
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<(), Error> {
+        self.inner.compact(revision).await
+    }
+
+    async fn health(&self) -> Result<(), Error> {
+        self.inner.health().await
+    }
+}

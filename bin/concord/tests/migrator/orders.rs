@@ -1,0 +1,145 @@
+//! What the owner of a migration says, and what he is told.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::world::{MAPS, World, holds, progress, waits};
+
+const RATE: &str = "max-requests-per-second";
+
+/// How many objects were written.
+fn written(world: &World) -> usize {
+    world.faulty.written(MAPS)
+}
+
+async fn until_written(world: &World, count: usize) {
+    let begin = Instant::now();
+    while written(world) < count {
+        assert!(begin.elapsed() < crate::world::PATIENCE, "not in time: {count} are written");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_label_does_not_make_it_begin_anew() {
+    let world = World::with_maps(80).await;
+    let running = world.start();
+    world.ask("m", &[(RATE, "60")]).await;
+    for round in 0..5 {
+        until_written(&world, 10 * (round + 1)).await;
+        world.change("m", |object| object["metadata"]["labels"] = json!({"round": round.to_string()})).await;
+    }
+    let ended = world.succeeds("m").await;
+    assert_eq!((written(&world), world.manners.asked("map")), (80, 80), "each once");
+    assert_eq!(ended["metadata"]["labels"]["round"], "4");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_is_heard_at_once_and_outlives_the_process() {
+    let world = World::with_maps(2000).await;
+    let running = world.start();
+    world.ask("m", &[(RATE, "400")]).await;
+    until_written(&world, 50).await;
+    world.annotate("m", "paused", &json!("true")).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let after = written(&world);
+    let is_paused = |now: &Value| waits(now) == "Paused";
+    world.until("m", "a pause", is_paused).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(written(&world), after, "nothing is written a second later");
+    running.crash().await;
+    let running = world.start();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(written(&world), after, "another process keeps to it");
+    world.until("m", "a pause", is_paused).await;
+    let begin = Instant::now();
+    world.annotate("m", RATE, &json!("100000")).await;
+    world.annotate("m", "paused", &Value::Null).await;
+    until_written(&world, after + 1).await;
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    world.succeeds("m").await;
+    assert_eq!(written(&world), 2000);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_writes_nothing_but_what_it_says() {
+    let world = World::with_maps(30).await;
+    let before = world.kept().await;
+    let running = world.start();
+    world.ask("m", &[("dry-run", "true")]).await;
+    let ended = world.succeeds("m").await;
+    let (reason, message) = holds(&ended, "Succeeded").expect("it has");
+    assert_eq!(reason, "DryRunCompleted");
+    assert_eq!(message, "dry run: 30 of 30 objects would be rewritten");
+    assert_eq!(world.kept().await, before);
+    assert_eq!((written(&world), world.manners.asked("map")), (0, 0));
+    let told = ["/registry/storageversionmigrations/", "/registry/events/"];
+    let told: usize = told.iter().map(|prefix| world.faulty.written(prefix)).sum();
+    assert_eq!(world.faulty.written(""), told, "every revision is something that was told");
+    running.stop().await;
+}
+
+/// Upstream counts from when the migration was created, by a clock that may be wrong and while it may have waited for others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_clock_decides_how_long_a_resource_may_be_missing() {
+    let world = World::new().await;
+    let running = world.start();
+    for (name, created) in [("past", "2020-01-01T00:00:00Z"), ("future", "2100-01-01T00:00:00Z")] {
+        world.ask_for(name, &format!("{name}nothings"), created, &[]).await;
+    }
+    for name in ["past", "future"] {
+        world.until(name, "that it waits", |now| waits(now) == "WaitingForResource").await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for name in ["past", "future"] {
+        let now = world.until(name, "that it waits", |now| waits(now) == "WaitingForResource").await;
+        assert!(holds(&now, "Failed").is_none(), "{now}");
+    }
+    running.stop().await;
+}
+
+/// `CONCORD_MIGRATED_MAPS=100000` shows that nothing grows with them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_objects_it_is_known_how_long_they_take() {
+    let asked = std::env::var("CONCORD_MIGRATED_MAPS").ok().and_then(|asked| asked.parse().ok());
+    let count: usize = asked.unwrap_or(2400);
+    let world = World::with_maps(count).await;
+    // No page is larger than what is looked at together.
+    world.faulty.judge_scans(|scan| {
+        assert!(scan.limit <= 1000, "{scan:?}");
+        None
+    });
+    let running = world.start();
+    // Ten seconds or more, so that there is something to foretell.
+    let rate = (count / 8).clamp(100, 2000).to_string();
+    let begin = Instant::now();
+    world.ask("m", &[(RATE, &rate)]).await;
+    let (mut seen, mut foretold) = (0, Vec::new());
+    loop {
+        let now = world.until("m", "anything", |_| true).await;
+        if holds(&now, "Succeeded").is_some() {
+            break;
+        }
+        assert!(begin.elapsed() < crate::world::PATIENCE * 10 && holds(&now, "Failed").is_none(), "{now}");
+        let progress = progress(&now);
+        let done = progress["migrated"].as_u64().unwrap_or_default();
+        assert!(done >= seen, "it goes back from {seen} to {done}");
+        if done > seen && done * 10 >= count as u64 {
+            let left = progress["etaSeconds"].as_f64().expect("it is known");
+            foretold.push(begin.elapsed().as_secs_f64() + left);
+        }
+        seen = done;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let took = begin.elapsed().as_secs_f64();
+    assert!(foretold.len() >= 2, "{foretold:?}");
+    for end in foretold {
+        // What is told is up to a second old, and in whole seconds.
+        assert!((end - took).abs() <= took / 4.0 + 2.0, "{end} was foretold, it took {took}");
+    }
+    assert!(world.left().await.is_empty());
+    running.stop().await;
+}
