@@ -17,7 +17,8 @@ use concord_server::{
     test_client::{Answer, Protocol, TestClient},
     text,
 };
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use support::Running;
@@ -161,10 +162,25 @@ async fn every_verb_is_refused_in_the_form_that_is_accepted_and_written_down() {
     assert_eq!(yaml.headers["content-type"], "application/yaml");
     let begins = "apiVersion: v1\ncode: 503\nkind: Status\nmessage: 'wait for storage version registration";
     assert!(yaml.body.starts_with(begins), "{}", yaml.body);
+    let binary = refused_in_protobuf(&mut client).await;
+    let contains = |text: &str| binary.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(binary.starts_with(b"k8s\0") && contains(message) && contains("ServiceUnavailable"));
     for (method, path) in [(Method::GET, PODS), (Method::HEAD, &one), (Method::GET, &format!("{one}/exec"))] {
         assert_eq!(ask(&mut client, method, path, "admin", &[]).await.status, 200, "reads are served");
     }
     assert_eq!(held.went_through(), 3);
+}
+
+/// The answer to a client that asks for protobuf alone.
+async fn refused_in_protobuf(client: &mut TestClient) -> Bytes {
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    let headers = [("authorization", "Bearer admin"), ("accept", protobuf)];
+    let answer = client.send(Method::POST, PODS, &headers, Bytes::new()).await.expect("an answer");
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (503, &HeaderValue::from_static(protobuf))
+    );
+    answer.into_body().collect().await.expect("a body").to_bytes()
 }
 
 #[tokio::test]

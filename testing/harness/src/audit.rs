@@ -9,11 +9,22 @@ use serde_json::{Map, Value};
 /// What the keys of migrations begin with.
 const MIGRATIONS: &str = "/registry/storageversionmigrations/";
 
+/// The annotation that says who wrote an object, see [`stamp`].
+pub const WRITER: &str = "fleet.concord.dev/writer";
+
+/// What a client writes into [`WRITER`] with the `count`th of its changes: which process of which server it asks, by what
+/// the server's identity lease says who holds it.
+pub fn stamp(id: &str, holder: &str, count: usize) -> String {
+    format!("{id} {holder} {count}")
+}
+
 /// Replays a log from its beginning, revision by revision.
 ///
-/// At every commit of an object: some server had published its version for its resource; where all entries had one
-/// version, it is that one; and if the name of a new object begins with the ID of a server and `--`, it is that server that
-/// had published it, and its identity lease existed. What is published in a commit holds for the commit itself.
+/// At every commit of an object: a server that had an identity lease had published its version for its resource, and where all
+/// entries had one version, it is that one. If the commit brought another [`stamp`], it is that very server that had
+/// published it, and its lease was held by that very process. If the name of a new object begins with the ID of a server and
+/// `--`, it is that server. Who only kept what was stamped before, as a migrator does, may be any server. What is published
+/// in a commit holds for the commit itself.
 ///
 /// A migration that succeeded was right at some moment after it was asked for: everything that was stored of its resource
 /// had one version.
@@ -21,13 +32,23 @@ pub struct Auditor {
     /// What the keys of a resource begin with, and the name of its StorageVersion.
     resources: Vec<(String, String)>,
     versions: BTreeMap<String, Status>,
-    leases: BTreeSet<String>,
+    /// Who holds the lease of which server.
+    leases: BTreeMap<String, String>,
+    /// The last stamp of every object.
+    stamps: BTreeMap<String, String>,
     /// What is stored, by the name of the StorageVersion.
     stored: BTreeMap<String, Stored>,
     /// When everything that was stored of a resource last had one version.
     uniform: BTreeMap<String, Revision>,
     succeeded: BTreeSet<String>,
     checked: usize,
+    stamped: usize,
+}
+
+/// Who wrote an object, as far as that is known.
+struct Writer {
+    id: Option<String>,
+    holder: Option<String>,
 }
 
 impl Auditor {
@@ -37,17 +58,24 @@ impl Auditor {
         Self {
             resources: resources.iter().map(place).collect(),
             versions: BTreeMap::new(),
-            leases: BTreeSet::new(),
+            leases: BTreeMap::new(),
+            stamps: BTreeMap::new(),
             stored: BTreeMap::new(),
             uniform: BTreeMap::new(),
             succeeded: BTreeSet::new(),
             checked: 0,
+            stamped: 0,
         }
     }
 
     /// How many objects were looked at.
     pub fn checked(&self) -> usize {
         self.checked
+    }
+
+    /// How many of them said which process wrote them.
+    pub fn stamped(&self) -> usize {
+        self.stamped
     }
 
     /// How many migrations succeeded.
@@ -62,12 +90,15 @@ impl Auditor {
     /// Who broke which promise.
     pub fn commit(&mut self, commit: &Commit) -> Result<(), String> {
         // Nobody may rely on a lease that goes away in the same commit.
-        let before = self.leases.clone();
+        let mut held: BTreeSet<String> = self.leases.keys().cloned().collect();
         commit.changes.iter().try_for_each(|change| self.learn(change))?;
-        let held: BTreeSet<String> = self.leases.union(&before).cloned().collect();
+        held.extend(self.leases.keys().cloned());
         commit.changes.iter().try_for_each(|change| match change {
             Change::Put(entry) => self.check(entry, commit.revision, &held),
-            Change::Delete { .. } => Ok(()),
+            Change::Delete { key } => {
+                self.stamps.remove(&*String::from_utf8_lossy(key));
+                Ok(())
+            }
         })?;
         for (name, _) in self.stored.iter().filter(|(_, stored)| stored.counts.len() < 2) {
             self.uniform.insert(name.clone(), commit.revision);
@@ -103,7 +134,7 @@ impl Auditor {
         let key = String::from_utf8_lossy(change.key()).into_owned();
         if let Some(id) = key.strip_prefix("/registry/leases/kube-system/") {
             match change {
-                Change::Put(_) => drop(self.leases.insert(id.to_owned())),
+                Change::Put(entry) => drop(self.leases.insert(id.to_owned(), holder(&object(entry)?))),
                 Change::Delete { .. } => drop(self.leases.remove(id)),
             }
         }
@@ -143,25 +174,73 @@ impl Auditor {
         let version = version(&object);
         let place = format!("{key} at {revision}, in {version}");
         let status = self.versions.get(name).ok_or_else(|| format!("{place}: nobody had said anything"))?;
-        // Who made it wrote it; who changes it may be a migrator, at any server.
-        let is_new = entry.create_revision == entry.mod_revision;
-        let named = key.rsplit('/').next().and_then(|name| name.split_once("--")).filter(|_| is_new);
-        let writer = named.map(|(writer, _)| writer);
+        let writer = writer(&self.stamps, &key, entry, &object);
         let says = status.storage_versions.iter().any(|entry| {
-            entry.encoding_version == version && writer.is_none_or(|writer| writer == entry.api_server_id)
+            entry.encoding_version == version
+                && writer
+                    .id
+                    .as_ref()
+                    .map_or_else(|| held.contains(&entry.api_server_id), |id| *id == entry.api_server_id)
         });
         if !says {
-            return Err(format!("{place}: {} had said {status:?}", writer.unwrap_or("nobody")));
+            return Err(format!(
+                "{place}: {} had said {status:?}",
+                writer.id.as_deref().unwrap_or("nobody alive")
+            ));
         }
-        if let Some(writer) = writer.filter(|writer| !held.contains(*writer)) {
-            return Err(format!("{place}: {writer} had no identity"));
-        }
+        self.identified(&writer, held).map_err(|complaint| format!("{place}: {complaint}"))?;
         if status.common_encoding_version.as_deref().is_some_and(|common| common != version) {
             return Err(format!("{place}: all had agreed on {:?}", status.common_encoding_version));
         }
         self.checked += 1;
+        self.stamped += usize::from(writer.holder.is_some());
+        if let Some(stamp) = stamp_of(&object) {
+            self.stamps.insert(key, stamp.to_owned());
+        }
         Ok(())
     }
+
+    /// Whoever wrote was who it said, and nobody else was meanwhile.
+    fn identified(&self, writer: &Writer, held: &BTreeSet<String>) -> Result<(), String> {
+        let Some(id) = &writer.id else { return Ok(()) };
+        if !held.contains(id) {
+            return Err(format!("{id} had no identity"));
+        }
+        // Not in the commit itself either: no commit of an object takes or gives back an identity.
+        match (&writer.holder, self.leases.get(id)) {
+            (Some(holder), Some(now)) if holder != now => {
+                Err(format!("{id} was {now} by then, not {holder}"))
+            }
+            (Some(holder), None) => Err(format!("{id} was {holder} no longer")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Who wrote this, which may be a migrator at any server if it kept the stamp that was there.
+fn writer(
+    stamps: &BTreeMap<String, String>,
+    key: &str,
+    entry: &KeyValue,
+    object: &Map<String, Value>,
+) -> Writer {
+    let new = stamp_of(object).filter(|stamp| stamps.get(key).map(String::as_str) != Some(*stamp));
+    let mut words = new.into_iter().flat_map(|stamp| stamp.split(' ')).map(ToOwned::to_owned);
+    if let (id @ Some(_), holder @ Some(_)) = (words.next(), words.next()) {
+        return Writer { id, holder };
+    }
+    let is_new = entry.create_revision == entry.mod_revision;
+    let named = key.rsplit('/').next().and_then(|name| name.split_once("--")).filter(|_| is_new);
+    Writer { id: named.map(|(id, _)| id.to_owned()), holder: None }
+}
+
+fn stamp_of(object: &Map<String, Value>) -> Option<&str> {
+    object.get("metadata")?.get("annotations")?.get(WRITER)?.as_str()
+}
+
+fn holder(lease: &Map<String, Value>) -> String {
+    let holder = lease.get("spec").and_then(|spec| spec.get("holderIdentity")).and_then(Value::as_str);
+    holder.unwrap_or_default().to_owned()
 }
 
 /// In which versions the objects of a resource are stored.
@@ -200,74 +279,4 @@ fn object(entry: &KeyValue) -> Result<Map<String, Value>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn put(key: &str, value: &Value, revision: Revision) -> Change {
-        Change::Put(KeyValue {
-            key: key.to_owned().into(),
-            value: value.to_string().into(),
-            create_revision: revision,
-            mod_revision: revision,
-        })
-    }
-
-    #[test]
-    fn whoever_writes_what_it_did_not_say_is_found() {
-        let says = |version: &str| {
-            json!({"status": {"commonEncodingVersion": version, "storageVersions": [
-                {"apiServerID": "a", "encodingVersion": version, "decodableVersions": [version]}]}})
-        };
-        let lease = put("/registry/leases/kube-system/a", &json!({}), 2);
-        let version = put("/registry/storageversions/g.foos", &says("g/v1"), 2);
-        let thing = |name: &str, version: &str| {
-            put(&format!("/registry/g/foos/ns/{name}"), &json!({"apiVersion": version}), 3)
-        };
-        for (changes, complaint) in [
-            (vec![lease.clone(), version.clone()], ""),
-            (vec![lease.clone()], "nobody had said anything"),
-            (vec![version.clone()], "a had no identity"),
-            (vec![lease.clone(), put("/registry/storageversions/g.foos", &says("g/v2"), 2)], "a had said"),
-        ] {
-            let mut auditor = Auditor::new(&[("g/foos", "g.foos")]);
-            auditor.commit(&Commit { revision: 2, changes }).expect("nothing was written");
-            let checked = auditor.commit(&Commit { revision: 3, changes: vec![thing("a--1", "g/v1")] });
-            let found = checked.err().unwrap_or_default();
-            assert!(found.contains(complaint) && found.is_empty() == complaint.is_empty(), "{found}");
-        }
-        let mut auditor = Auditor::new(&[("g/foos", "g.foos")]);
-        auditor.commit(&Commit { revision: 2, changes: vec![lease, version] }).expect("nothing was written");
-        assert!(auditor.commit(&Commit { revision: 3, changes: vec![thing("b--1", "g/v1")] }).is_err());
-    }
-    #[test]
-    fn a_migration_that_succeeded_too_early_is_found() {
-        let says = json!({"status": {"storageVersions": [
-            {"apiServerID": "a", "encodingVersion": "g/v1", "decodableVersions": ["g/v1"]},
-            {"apiServerID": "b", "encodingVersion": "g/v2", "decodableVersions": ["g/v2"]}]}});
-        let thing = |name: &str, version: &str, at| {
-            put(&format!("/registry/g/foos/{name}"), &json!({"apiVersion": version}), at)
-        };
-        let done = json!({"spec": {"resource": {"group": "g", "resource": "foos"}},
-            "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}});
-        for (rewritten, complaint) in [("g/v2", ""), ("g/v1", "several versions")] {
-            let mut auditor = Auditor::new(&[("g/foos", "g.foos")]);
-            let commits = [
-                put("/registry/storageversions/g.foos", &says, 2),
-                thing("x", "g/v1", 3),
-                thing("y", "g/v2", 4),
-                thing("x", rewritten, 5),
-            ];
-            for (change, revision) in commits.into_iter().zip(2..) {
-                auditor.commit(&Commit { revision, changes: vec![change] }).expect("good");
-            }
-            let Change::Put(mut entry) = put(&format!("{MIGRATIONS}m"), &done, 6) else { unreachable!() };
-            entry.create_revision = 5;
-            let judged = auditor.commit(&Commit { revision: 6, changes: vec![Change::Put(entry)] });
-            let found = judged.err().unwrap_or_default();
-            assert!(found.contains(complaint) && found.is_empty() == complaint.is_empty(), "{found}");
-            assert_eq!(auditor.succeeded(), usize::from(complaint.is_empty()));
-        }
-    }
-}
+mod tests;

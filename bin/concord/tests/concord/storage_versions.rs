@@ -4,6 +4,7 @@ use bytes::Bytes;
 use concord_server::test_client::Protocol;
 use futures_util::TryStreamExt as _;
 use http::Method;
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client, Error,
@@ -67,6 +68,18 @@ async fn a_storage_version_is_written_as_upstreams() {
     emptied.data["status"] = json!({});
     let kept = api.replace(NAME, &options, &emptied).await.expect("replaced");
     assert_eq!(kept.data["status"], one, "only its own door changes the status");
+    let mut labelled = with_status(&kept, one.clone());
+    labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+    let unlabelled = api.replace_status(NAME, &options, &labelled).await.expect("replaced");
+    assert_eq!(unlabelled.metadata, kept.metadata, "which changes nothing else");
+    let mut missing = kept.clone();
+    missing.metadata.name = Some("test.missing".to_owned());
+    for answer in [
+        api.replace("test.missing", &options, &missing).await,
+        api.replace_status("test.missing", &options, &missing).await,
+    ] {
+        assert_eq!(message(answer.expect_err("there is none")).0, 404);
+    }
 
     let stale = api.replace_status(NAME, &options, &with_status(&made, json!({}))).await;
     assert_eq!(message(stale.expect_err("stale")).0, 409);
@@ -80,6 +93,80 @@ async fn a_storage_version_is_written_as_upstreams() {
     let applied = entries_are_applied_by_their_server(&api).await;
     each_change_is_one_event(&api, &made, &[&filled, &applied]).await;
     the_table_is_upstreams(&server).await;
+    the_api_is_described_as_upstreams(&server).await;
+    for name in ["apiregistration.k8s.io.apiservices", "apiextensions.k8s.io.customresourcedefinitions"] {
+        let registered = api.get(name).await.expect("registered");
+        assert_eq!(registered.data["status"]["storageVersions"][0]["apiServerID"], "me");
+    }
+    each_form_says_the_same(&server).await;
+}
+
+/// Row 1: discovery and schemas.
+async fn the_api_is_described_as_upstreams(server: &Program) {
+    let group = "apis/internal.apiserver.k8s.io/v1alpha1";
+    let mut client = server.admin(Protocol::Http2).await;
+    let mut get = async |path: String| -> Value {
+        serde_json::from_str(&client.get(&path).await.expect("an answer").body).expect("JSON")
+    };
+    let list = get(format!("/{group}")).await;
+    let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    let main = json!({"name": "storageversions", "singularName": "storageversion", "namespaced": false,
+        "kind": "StorageVersion", "verbs": all, "storageVersionHash": "c8YZt5U0nPk="});
+    let status = json!({"name": "storageversions/status", "singularName": "", "namespaced": false,
+        "kind": "StorageVersion", "verbs": ["get", "patch", "update"]});
+    assert_eq!(list["resources"], json!([main, status]));
+    let document = get(format!("/openapi/v3/{group}")).await;
+    let schemas = &document["components"]["schemas"];
+    let status = &schemas["io.k8s.api.apiserverinternal.v1alpha1.StorageVersionStatus"]["properties"];
+    assert_eq!(status["storageVersions"]["x-kubernetes-list-map-keys"], json!(["apiServerID"]));
+    assert_eq!(status["conditions"]["x-kubernetes-list-map-keys"], json!(["type"]));
+}
+
+/// Rows 10 and 11: what is read in any form can be sent back in it, and names are made up where that is asked for.
+async fn each_form_says_the_same(server: &Program) {
+    let mut client = server.admin(Protocol::Http2).await;
+    let all = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions";
+    let (one, status) = (format!("{all}/{NAME}"), format!("{all}/{NAME}/status"));
+    let before = client.get(&one).await.expect("an answer").body;
+    for form in ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"] {
+        let read =
+            client.send(Method::GET, &one, &[("accept", form)], Bytes::new()).await.expect("an answer");
+        assert_eq!(read.headers()["content-type"], form);
+        let read = read.into_body().collect().await.expect("a body").to_bytes();
+        for path in [&one, &status] {
+            let sent = client.exchange(Method::PUT, path, &[("content-type", form)], read.clone()).await;
+            let sent = sent.expect("an answer");
+            assert_eq!((sent.status, &sent.body), (200, &before), "{form}: nothing changed");
+        }
+        let headers = [("content-type", form), ("accept", "application/json")];
+        let made = client.exchange(Method::POST, all, &headers, unnamed(form)).await.expect("an answer");
+        let made: (u16, Value) = (made.status, serde_json::from_str(&made.body).expect("JSON"));
+        let name = made.1["metadata"]["name"].as_str().unwrap_or_default();
+        assert!(made.0 == 201 && name.starts_with("test.r") && name.len() == 11, "{form}: {made:?}");
+    }
+}
+
+/// A new object whose name is to be made up, in one of the forms.
+fn unnamed(form: &str) -> Bytes {
+    let (version, kind) = ("internal.apiserver.k8s.io/v1alpha1", "StorageVersion");
+    match form {
+        "application/yaml" => {
+            format!("apiVersion: {version}\nkind: {kind}\nmetadata:\n  generateName: test.r\n").into()
+        }
+        "application/json" => {
+            json!({"apiVersion": version, "kind": kind, "metadata": {"generateName": "test.r"}})
+                .to_string()
+                .into()
+        }
+        _ => {
+            let field = |tag: u8, value: &[u8]| {
+                [&[tag << 3 | 2, u8::try_from(value.len()).expect("short")], value].concat()
+            };
+            let type_meta = [field(1, version.as_bytes()), field(2, kind.as_bytes())].concat();
+            let object = field(1, &field(2, b"test.r"));
+            [b"k8s\0".to_vec(), field(1, &type_meta), field(2, &object)].concat().into()
+        }
+    }
 }
 
 async fn identity(client: &Client, id: &str) {

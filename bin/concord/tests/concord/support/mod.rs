@@ -19,6 +19,7 @@ use kube::{
 };
 use serde_json::Value;
 use tempfile::NamedTempFile;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::secrets::Secrets;
 pub(crate) use self::secrets::{CANARY, CANARY_ENCODED, key_material};
@@ -193,10 +194,18 @@ impl Program {
 
     /// A connection as the administrator.
     pub(crate) async fn admin(&self, protocol: Protocol) -> TestClient {
+        self.target(protocol).connect().await.expect("a connection")
+    }
+
+    fn target(&self, protocol: Protocol) -> Target {
         let pki = self.ca.parent().expect("a directory");
-        let target = Target::new(self.address, &self.ca, protocol)
-            .with_identity(&pki.join("admin.crt"), &pki.join("admin.key"));
-        target.connect().await.expect("a connection")
+        Target::new(self.address, &self.ca, protocol)
+            .with_identity(&pki.join("admin.crt"), &pki.join("admin.key"))
+    }
+
+    /// A connection as the administrator, for HTTP/1.1, on which nothing was said yet.
+    pub(crate) async fn stream(&self) -> impl AsyncRead + AsyncWrite + Unpin + use<> {
+        self.target(Protocol::Http1).connect_tls().await.expect("a connection")
     }
 
     /// Waits until `/readyz` has this status.
