@@ -1,8 +1,8 @@
 //! Whether a server is alive, as far as this one can tell.
 //!
-//! Nobody's clock is compared with anybody else's. A server is alive as long as what it renews is seen to be renewed, and it is
-//! silent only while this server sees its own renewals arrive through the same log: when the store stalls, everybody is
-//! silent, and that says nothing about anybody.
+//! Nobody's clock is compared with anybody else's. A server is alive as long as its lease is seen to be renewed or its endpoint
+//! record, which ends by itself, is there. It is silent only while this server sees its own renewals arrive through the same
+//! log: when the store stalls, everybody is silent, and that says nothing about anybody.
 
 use std::time::Duration;
 

@@ -77,6 +77,10 @@ impl Store for InForce {
         self.store.health().await
     }
 
+    async fn refresh(&self, key: &Bytes, revision: Revision, ttl: Duration) -> Result<bool, Error> {
+        self.store.refresh(key, revision, ttl).await
+    }
+
     async fn scan_kept(&self, scan: Scan) -> Result<ScanPage, Error> {
         self.store.scan_kept(scan).await
     }

@@ -48,6 +48,11 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Whether a key has what was put at that revision.
+    pub(crate) fn is_at(&self, key: &Bytes, mod_revision: Revision) -> bool {
+        self.holds(key, Condition::ModRevision(mod_revision))
+    }
+
     /// What must become durable, in order.
     pub(crate) fn into_rows(self) -> Vec<Row> {
         self.rows

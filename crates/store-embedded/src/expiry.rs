@@ -1,6 +1,6 @@
 use std::{
     cmp::Reverse,
-    collections::BinaryHeap,
+    collections::{BinaryHeap, HashMap},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -14,6 +14,8 @@ use crate::row::{Expiry, millis};
 #[derive(Debug, Default)]
 pub(crate) struct Expiries {
     heap: BinaryHeap<Reverse<(Instant, Revision, Bytes)>>,
+    /// Keys that live longer than their place in the heap says, and how long.
+    refreshed: HashMap<Bytes, (Revision, Instant)>,
 }
 
 impl Expiries {
@@ -25,12 +27,26 @@ impl Expiries {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
+    /// Lets a key that expires live until then.
+    pub(crate) fn refresh(&mut self, key: &Bytes, mod_revision: Revision, at: Instant) {
+        let now = Instant::now();
+        // Those that were written again since: nobody asks for them any more.
+        self.refreshed.retain(|_, (_, until)| *until > now);
+        self.refreshed.insert(Bytes::copy_from_slice(key), (mod_revision, at));
+    }
+
     /// The next key whose time has come, with the revision it must still have.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(Bytes, Revision)> {
-        if self.next()? > now {
-            return None;
+        while self.next()? <= now {
+            let Reverse((_, revision, key)) = self.heap.pop()?;
+            match self.refreshed.get(&key) {
+                Some((refreshed, until)) if *refreshed == revision && *until > now => {
+                    self.heap.push(Reverse((*until, revision, key)));
+                }
+                _ => return Some((key, revision)),
+            }
         }
-        self.heap.pop().map(|Reverse((_, revision, key))| (key, revision))
+        None
     }
 }
 
@@ -80,5 +96,24 @@ mod tests {
         assert_eq!(expiries.pop_due(later), Some(("a".into(), 1)));
         assert_eq!(expiries.pop_due(later), Some(("b".into(), 2)));
         assert_eq!(expiries.pop_due(later), None);
+    }
+
+    #[test]
+    fn a_refreshed_key_comes_due_later_and_what_was_put_after_it_does_not_care() {
+        let (mut expiries, now) = (Expiries::default(), Instant::now());
+        let seconds = |n| now + Duration::from_secs(n);
+        expiries.add("a".into(), 1, seconds(1));
+        expiries.add("b".into(), 2, seconds(2));
+        expiries.refresh(&"a".into(), 1, seconds(5));
+        // Somebody put it again, for a shorter time.
+        expiries.refresh(&"b".into(), 2, seconds(9));
+        expiries.add("b".into(), 3, seconds(3));
+        assert_eq!(expiries.pop_due(seconds(4)), Some(("b".into(), 3)));
+        assert_eq!(expiries.pop_due(seconds(4)), None);
+        assert_eq!(expiries.pop_due(seconds(6)), Some(("a".into(), 1)));
+        assert_eq!(expiries.pop_due(seconds(9)), Some(("b".into(), 2)));
+        expiries.refresh(&"c".into(), 4, now);
+        expiries.refresh(&"d".into(), 4, seconds(60));
+        assert!(!expiries.refreshed.contains_key(&b"c"[..]), "what is over is forgotten");
     }
 }

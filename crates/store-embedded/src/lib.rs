@@ -35,6 +35,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use concord_store::{Change, CommitStream, Committed, Error, KeyValue, Revision, Scan, ScanPage, Store, Txn};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
@@ -204,6 +205,11 @@ impl Store for EmbeddedStore {
 
     async fn compact(&self, revision: Revision) -> Result<(), Error> {
         self.ask(|answer| Request::Compact { revision, answer }, 0).await
+    }
+
+    async fn refresh(&self, key: &Bytes, revision: Revision, ttl: Duration) -> Result<bool, Error> {
+        let key = key.clone();
+        self.ask(|answer| Request::Refresh { key, revision, ttl, answer }, 0).await
     }
 
     async fn health(&self) -> Result<(), Error> {

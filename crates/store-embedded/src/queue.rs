@@ -4,6 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use concord_store::{Committed, Error, Revision, Txn};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -19,6 +20,7 @@ const BATCH_KIB: usize = 8 * 1024;
 pub(crate) enum Request {
     Transact { txn: Txn, answer: oneshot::Sender<Result<Committed, Error>> },
     Compact { revision: Revision, answer: oneshot::Sender<Result<(), Error>> },
+    Refresh { key: Bytes, revision: Revision, ttl: Duration, answer: oneshot::Sender<Result<bool, Error>> },
 }
 
 /// Hands requests to the writer thread, all that have gathered at once.

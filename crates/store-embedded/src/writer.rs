@@ -72,6 +72,7 @@ struct Round {
 enum Answer {
     Transact(oneshot::Sender<Result<Committed, Error>>, Result<Committed, Error>),
     Compact(oneshot::Sender<Result<(), Error>>, Result<(), Error>),
+    Refresh(oneshot::Sender<Result<bool, Error>>, bool),
 }
 
 /// Why a round was not written.
@@ -165,6 +166,13 @@ impl Writer {
                         round.compact = round.compact.max(Some(revision));
                     }
                     Answer::Compact(answer, allowed)
+                }
+                Request::Refresh { key, revision, ttl, answer } => {
+                    let is_alive = batch.is_at(&key, revision);
+                    if is_alive {
+                        self.expiries.refresh(&key, revision, deadline(ttl));
+                    }
+                    Answer::Refresh(answer, is_alive)
                 }
             });
         }
@@ -331,6 +339,7 @@ impl Answer {
         match self {
             Self::Transact(sender, answer) => drop(sender.send(answer)),
             Self::Compact(sender, answer) => drop(sender.send(answer)),
+            Self::Refresh(sender, is_alive) => drop(sender.send(Ok(is_alive))),
         }
     }
 
@@ -341,6 +350,7 @@ impl Answer {
             Self::Transact(sender, Err(_)) => drop(sender.send(Err(Error::unavailable(refusal)))),
             Self::Transact(sender, Ok(_)) => drop(sender.send(Err(refusal.clone()))),
             Self::Compact(sender, _) => drop(sender.send(Err(refusal.clone()))),
+            Self::Refresh(sender, _) => drop(sender.send(Err(Error::unavailable(refusal)))),
         }
     }
 }
@@ -349,6 +359,7 @@ fn refuse(request: Request, failure: &Error) {
     match request {
         Request::Transact { answer, .. } => drop(answer.send(Err(failure.clone()))),
         Request::Compact { answer, .. } => drop(answer.send(Err(failure.clone()))),
+        Request::Refresh { answer, .. } => drop(answer.send(Err(failure.clone()))),
     }
 }
 

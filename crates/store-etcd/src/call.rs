@@ -16,8 +16,8 @@ use crate::{
     convert,
     member::{Member, Members, backoff},
     pb::etcdserverpb::{
-        CompactionResponse, LeaseGrantResponse, RangeRequest, RangeResponse, ResponseHeader, StatusRequest,
-        TxnResponse,
+        CompactionResponse, LeaseGrantResponse, LeaseKeepAliveResponse, RangeRequest, RangeResponse,
+        ResponseHeader, StatusRequest, TxnResponse,
     },
     status::{Answer, Verdict, judge},
 };
@@ -54,7 +54,7 @@ macro_rules! headed {
     };
 }
 
-headed!(RangeResponse, TxnResponse, CompactionResponse, LeaseGrantResponse);
+headed!(RangeResponse, TxnResponse, CompactionResponse, LeaseGrantResponse, LeaseKeepAliveResponse);
 
 /// The cluster as callers see it.
 #[derive(Debug)]

@@ -3,13 +3,20 @@
 
 use std::time::Duration;
 
-use concord_store::{Error, Write};
+use bytes::Bytes;
+use concord_store::{Error, Revision, Txn, Write};
+use futures_util::stream;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tonic::{Response, Status, transport::Channel};
 
 use crate::{
     call::{Client, Effect, with_leader},
-    pb::etcdserverpb::LeaseGrantRequest,
+    convert,
+    pb::etcdserverpb::{
+        LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveResponse, RangeRequest,
+        lease_client::LeaseClient,
+    },
     status::Answer,
 };
 
@@ -43,10 +50,14 @@ struct Lease {
 
 impl Leases {
     /// A lease for each write, 0 for those that do not expire.
-    pub(crate) async fn for_writes(&self, client: &Client, writes: &[Write]) -> Result<Vec<Id>, Error> {
-        let mut ids = Vec::with_capacity(writes.len());
-        for write in writes {
+    pub(crate) async fn for_writes(&self, client: &Client, txn: &Txn) -> Result<Vec<Id>, Error> {
+        let mut ids = Vec::with_capacity(txn.writes.len());
+        for write in &txn.writes {
             ids.push(match write {
+                // Nobody else's key is to live on with it.
+                Write::Put { ttl: Some(ttl), .. } if txn.refreshable => {
+                    grant(client, *ttl, Duration::ZERO).await?.id
+                }
                 Write::Put { ttl: Some(ttl), .. } => self.for_ttl(client, *ttl).await?,
                 Write::Put { ttl: None, .. } | Write::Delete { .. } => 0,
             });
@@ -67,7 +78,7 @@ impl Leases {
         if let Some(id) = self.take(ttl, Instant::now()) {
             return Ok(id);
         }
-        let lease = grant(client, ttl).await?;
+        let lease = grant(client, ttl, slack(ttl)).await?;
         self.add(lease);
         Ok(lease.id)
     }
@@ -101,8 +112,8 @@ fn slack(ttl: Duration) -> Duration {
     (ttl / 20).clamp(Duration::from_secs(1), Duration::from_secs(60))
 }
 
-async fn grant(client: &Client, ttl: Duration) -> Result<Lease, Error> {
-    let seconds = ttl.saturating_add(slack(ttl)).as_secs().saturating_add(1);
+async fn grant(client: &Client, ttl: Duration, slack: Duration) -> Result<Lease, Error> {
+    let seconds = ttl.saturating_add(slack).as_secs().saturating_add(1);
     if seconds > MAX_TTL_SECONDS {
         return Err(Error::invalid(format!("a time to live of {ttl:?} is longer than etcd can keep")));
     }
@@ -122,6 +133,37 @@ async fn grant(client: &Client, ttl: Duration) -> Result<Lease, Error> {
         }
         _ => Err(Error::unavailable(format!("etcd granted no lease of {seconds} s: {}", response.error))),
     }
+}
+
+/// Carries out [`concord_store::Store::refresh`]. Which lease a key has is asked every time: so nothing has to be remembered,
+/// and a key that somebody else wrote since is noticed.
+pub(crate) async fn refresh(
+    client: &Client,
+    key: &Bytes,
+    revision: Revision,
+    ttl: Duration,
+) -> Result<bool, Error> {
+    let request = RangeRequest { key: key.clone(), ..Default::default() };
+    let read = client.call(Effect::Read, |member| {
+        let (mut kv, request) = (member.kv.clone(), with_leader(request.clone()));
+        async move { kv.range(request).await }
+    });
+    let found = read.await.map_err(Answer::into_error)?;
+    let found = found.kvs.first().filter(|kv| convert::key_revision(kv.mod_revision) == revision);
+    let Some(id) = found.map(|kv| kv.lease).filter(|id| *id != 0) else { return Ok(false) };
+    let kept = client.call(Effect::Read, |member| keep_alive(member.lease.clone(), id));
+    let left = kept.await.map_err(Answer::into_error)?.ttl;
+    Ok(u64::try_from(left).is_ok_and(|left| Duration::from_secs(left) >= ttl))
+}
+
+async fn keep_alive(
+    mut lease: LeaseClient<Channel>,
+    id: Id,
+) -> Result<Response<LeaseKeepAliveResponse>, Status> {
+    let request = with_leader(stream::iter([LeaseKeepAliveRequest { id }]));
+    let mut answers = lease.lease_keep_alive(request).await?.into_inner();
+    let answer = answers.message().await?;
+    answer.map(Response::new).ok_or_else(|| Status::unavailable("etcd did not answer"))
 }
 
 #[cfg(test)]

@@ -1,13 +1,21 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use concord_store::{CommitStream, Committed, Error, Revision, Scan, ScanPage, Store, Txn};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::Client, compactor, config::Config, follow::follow, lease::Leases, scan, scan::EntrySize, txn,
+    call::Client,
+    compactor,
+    config::Config,
+    follow::follow,
+    lease::{self, Leases},
+    scan,
+    scan::EntrySize,
+    txn,
 };
 
 /// The log on an etcd cluster.
@@ -95,6 +103,10 @@ impl Store for EtcdStore {
 
     async fn compact(&self, revision: Revision) -> Result<(), Error> {
         compactor::compact(&self.client, revision).await
+    }
+
+    async fn refresh(&self, key: &Bytes, revision: Revision, ttl: Duration) -> Result<bool, Error> {
+        lease::refresh(&self.client, key, revision, ttl).await
     }
 
     async fn health(&self) -> Result<(), Error> {

@@ -27,7 +27,7 @@ pub(crate) async fn transact(client: &Client, leases: &Leases, txn: &Txn) -> Res
     txn.validate()?;
     check_visible(client, txn)?;
     for _ in 0..LEASE_ATTEMPTS {
-        let granted = leases.for_writes(client, &txn.writes).await?;
+        let granted = leases.for_writes(client, txn).await?;
         let request = request(txn, &granted);
         let answer = client
             .call(Effect::Write, |member| {

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -78,6 +78,10 @@ impl Store for SealedStore {
 
     async fn health(&self) -> Result<(), Error> {
         self.inner.health().await
+    }
+
+    async fn refresh(&self, key: &Bytes, revision: Revision, ttl: Duration) -> Result<bool, Error> {
+        self.inner.refresh(key, revision, ttl).await
     }
 
     async fn scan_kept(&self, scan: Scan) -> Result<ScanPage, Error> {

@@ -6,7 +6,7 @@
 //!
 //! It never changes what is stored, and shows what it cannot translate as it is.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -81,6 +81,10 @@ impl Store for TranslatedStore {
 
     async fn health(&self) -> Result<(), Error> {
         self.inner.health().await
+    }
+
+    async fn refresh(&self, key: &Bytes, revision: Revision, ttl: Duration) -> Result<bool, Error> {
+        self.inner.refresh(key, revision, ttl).await
     }
 
     async fn scan_kept(&self, scan: Scan) -> Result<ScanPage, Error> {

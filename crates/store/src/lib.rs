@@ -18,6 +18,8 @@ mod scan;
 mod txn;
 mod unreadable;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -101,6 +103,18 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// [`Error::Unavailable`] with what an operator should know.
     async fn health(&self) -> Result<(), Error>;
+
+    /// Lets what `key` has since `revision` live on, at least `ttl` from now, without a new revision. It was put by a
+    /// [`Txn::refreshable`] transaction with this time to live. `false` if it is gone, or something else by now.
+    ///
+    /// It is not durable: an engine that is started again goes by what was put.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] where nothing can be refreshed, [`Error::Unavailable`].
+    async fn refresh(&self, _key: &Bytes, _revision: Revision, _ttl: Duration) -> Result<bool, Error> {
+        Err(Error::invalid("this store refreshes no times to live"))
+    }
 
     /// Reads one page as [`Store::scan`] does, with the values as they are kept: what is sealed is not opened.
     ///

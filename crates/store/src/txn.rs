@@ -100,6 +100,9 @@ pub struct Txn {
     pub writes: Vec<Write>,
     /// The keys whose current values [`Error::CompareFailed`] shall bring.
     pub reads_on_failure: Vec<Bytes>,
+    /// Whether what it puts with a time to live may be refreshed, see [`crate::Store::refresh`]. Other keys may share one
+    /// time to live, where that is cheaper.
+    pub refreshable: bool,
 }
 
 impl Txn {
@@ -126,6 +129,13 @@ impl Txn {
     #[must_use]
     pub fn put_with_ttl(mut self, key: impl Into<Bytes>, value: impl Into<Bytes>, ttl: Duration) -> Self {
         self.writes.push(Write::Put { key: key.into(), value: value.into(), ttl: Some(ttl) });
+        self
+    }
+
+    /// Lets what is put with a time to live be refreshed.
+    #[must_use]
+    pub fn refreshable(mut self) -> Self {
+        self.refreshable = true;
         self
     }
 

@@ -15,7 +15,6 @@ use crate::{
 pub(super) struct Peer {
     pub(super) holder: String,
     pub(super) lease: Revision,
-    pub(super) record: Revision,
     /// Where it is; remembered when the record is gone, since a slow store makes records disappear.
     pub(super) address: Option<SocketAddr>,
     pub(super) has_record: bool,
@@ -44,7 +43,6 @@ impl Peer {
         Self {
             holder: holder.to_owned(),
             lease: 0,
-            record: 0,
             address: None,
             has_record: false,
             last_heard: attested,
@@ -84,9 +82,8 @@ pub(super) fn observe_record(
         peer.has_record = false;
         return;
     };
-    if peer.record != record.revision {
-        (peer.record, peer.last_heard) = (record.revision, attested);
-    }
+    // It is there only as long as its server refreshes it.
+    peer.last_heard = attested;
     let is_new = record.value.is_some() && (peer.address != record.value || !peer.has_record);
     (peer.address, peer.has_record) = (record.value, record.value.is_some());
     if is_new {

@@ -158,13 +158,23 @@ fn a_crash_is_seen_when_the_record_expires_and_forgotten_when_it_was_silent_for_
     world.observe();
     // F2, F20: still listed, and where it was is still known.
     assert_eq!(world.peers(), one("known false 1 batch"));
-    world.pass(33);
+    world.pass(40);
     assert_eq!(world.peers(), one("known false 1 batch"));
     world.pass(2);
     assert!(world.peers().is_empty());
     // It was only frozen.
     world.record(PEER, Some("10.0.0.1:1"));
     assert_eq!((world.peers(), world.ask(Some(&["batch"]))), (one("unknown false 1 "), 1));
+    assert_eq!(world.peers(), one("known true 1 batch"));
+}
+
+#[test]
+fn who_keeps_its_record_lives_however_rarely_its_lease_is_renewed() {
+    let mut world = World::new();
+    world.lease(PEER, "p1");
+    world.record(PEER, Some("10.0.0.1:1"));
+    world.ask(Some(&["batch"]));
+    world.pass(100);
     assert_eq!(world.peers(), one("known true 1 batch"));
 }
 

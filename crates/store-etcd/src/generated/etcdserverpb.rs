@@ -281,6 +281,21 @@ pub struct LeaseGrantResponse {
     #[prost(string, tag = "4")]
     pub error: ::prost::alloc::string::String,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseKeepAliveRequest {
+    #[prost(int64, tag = "1")]
+    pub id: i64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseKeepAliveResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<ResponseHeader>,
+    #[prost(int64, tag = "2")]
+    pub id: i64,
+    /// Zero: there is no such lease any more.
+    #[prost(int64, tag = "3")]
+    pub ttl: i64,
+}
 /// Generated client implementations.
 pub mod kv_client {
     #![allow(
@@ -626,6 +641,32 @@ pub mod lease_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("etcdserverpb.Lease", "LeaseGrant"));
             self.inner.unary(req, path, codec).await
+        }
+        pub async fn lease_keep_alive(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::LeaseKeepAliveRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::LeaseKeepAliveResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/etcdserverpb.Lease/LeaseKeepAlive",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("etcdserverpb.Lease", "LeaseKeepAlive"));
+            self.inner.streaming(req, path, codec).await
         }
     }
 }

@@ -11,6 +11,9 @@ pub struct KeyValue {
     pub version: i64,
     #[prost(bytes = "bytes", tag = "5")]
     pub value: ::prost::bytes::Bytes,
+    /// Zero: it does not expire.
+    #[prost(int64, tag = "6")]
+    pub lease: i64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Event {

@@ -55,6 +55,7 @@ const CASES: &[Case] = cases![
     ttl::an_expired_key_is_deleted_by_a_commit_of_its_own,
     ttl::a_new_put_replaces_the_time_to_live,
     ttl::many_keys_expire,
+    ttl::a_refreshed_key_lives_on_without_a_revision,
     bad_input::senseless_requests_are_refused_and_change_nothing,
     bad_input::the_future_is_not_readable,
     bad_input::values_up_to_the_limit_are_kept_whole,

@@ -66,3 +66,29 @@ pub(super) async fn many_keys_expire(s: Subject) {
     }
     assert_eq!(s.state_at(s.revision().await).await, []);
 }
+
+pub(super) async fn a_refreshed_key_lives_on_without_a_revision(s: Subject) {
+    let put = |name: &str| Txn::new().refreshable().put_with_ttl(s.key(name), "v", SHORT);
+    let kept = s.commit(put("kept")).await;
+    let left = s.commit(put("left")).await;
+    let replaced = s.commit(put("replaced")).await;
+    let last = s.put("replaced", "by another").await;
+    let refresh = async |name: &str, revision| {
+        s.store.refresh(&s.key(name), revision, SHORT).await.expect("the store can refresh")
+    };
+    let start = Instant::now();
+    // Longer than any engine keeps what nobody refreshes.
+    while s.get("left").await.is_some() || start.elapsed() < SHORT * 3 {
+        assert!(refresh("kept", kept).await, "it is refreshed all the time");
+        tokio::time::sleep(SHORT / 10).await;
+    }
+    assert!(!refresh("left", left).await, "it expired");
+    assert!(!refresh("replaced", replaced).await, "it is another one now");
+    assert!(!refresh("never", last).await, "there never was one");
+    assert_eq!(s.revision().await, last + 1, "nothing was written but the end of the one that expired");
+    let alone = Instant::now();
+    let mut stream = s.store.follow(last + 1);
+    let commit = take(&mut stream, 1).await.remove(0);
+    assert_eq!(commit.changes, [Change::Delete { key: s.key("kept") }]);
+    assert!(alone.elapsed() >= SHORT / 2, "it had its whole time again");
+}

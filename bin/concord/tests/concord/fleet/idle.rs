@@ -13,8 +13,8 @@ use crate::support::SOON;
 /// How long nothing has to be written. Whatever is done every second or two would be seen.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// What is written for ever: leases, of identities and of who leads, and what says where servers are.
-const RENEWALS: [&str; 3] = ["/registry/leases/", "/registry/masterleases/", "/registry/peerserverleases/"];
+/// What is written for ever: leases, of identities, of who leads, and of the addresses of the service `kubernetes`.
+const RENEWALS: [&str; 2] = ["/registry/leases/", "/registry/masterleases/"];
 
 fn is_renewal(commit: &Commit) -> bool {
     commit.changes.iter().all(|change| {
