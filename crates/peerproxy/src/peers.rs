@@ -86,8 +86,11 @@ impl Peers {
     /// The checks by upstream's names: a server is ready only when it has heard of the others, or waited long enough.
     #[must_use]
     pub fn health(self: &Arc<Self>, checks: HealthChecks) -> HealthChecks {
-        let mut checks = checks;
-        for name in ["mixed-version-proxy-handler", "peer-discovery-workers"] {
+        // What says where this server is waits until it is ready, so nobody waits for that.
+        let announces =
+            check_fn("poststarthook/peer-endpoint-reconciler-controller", || std::future::ready(Ok(())));
+        let mut checks = checks.with_readiness(announces);
+        for name in ["mixed-version-proxy-handler", "local-discovery-cache-sync", "peer-discovery-workers"] {
             let peers = self.clone();
             checks = checks.with_readiness(check_fn(format!("poststarthook/{name}"), move || {
                 let is_synced = peers.routing.load().is_synced;

@@ -10,6 +10,7 @@
 //! Start with [`Codec`], [`Unknown`] and [`Messages`].
 
 mod decode;
+mod discovery;
 mod encode;
 mod error;
 mod frame;
@@ -20,6 +21,7 @@ mod scalar;
 mod unknown;
 mod write;
 
+pub use discovery::group_discovery_list;
 pub use error::Error;
 pub use frame::watch_event;
 pub use messages::{Codec, Messages, MessagesBuilder};

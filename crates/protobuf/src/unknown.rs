@@ -113,7 +113,7 @@ impl Codec {
 }
 
 impl ListMeta<'_> {
-    fn write(&self, writer: &mut Writer) {
+    pub(crate) fn write(&self, writer: &mut Writer) {
         if let Some(count) = self.remaining_item_count {
             writer.varint(4, count as u64);
         }
@@ -124,7 +124,7 @@ impl ListMeta<'_> {
     }
 }
 
-fn envelope(api_version: &str, kind: &str, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+pub(crate) fn envelope(api_version: &str, kind: &str, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut writer = Writer::default();
     // How the object is encoded: as always, but upstream writes even that.
     writer.bytes(4, b"");

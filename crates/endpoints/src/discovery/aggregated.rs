@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
-use concord_codec::Convert;
+use concord_codec::{Convert, MediaType};
 use concord_meta::{GroupVersion, GroupVersionKind, Status};
 use concord_registry::{Resource, Subresource};
+use concord_server::Metrics;
 use serde::Serialize;
 
 use super::{
@@ -35,24 +36,17 @@ impl Generation {
         }
     }
 
-    fn api_version(self) -> &'static str {
+    pub(crate) fn api_version(self) -> &'static str {
         match self {
             Self::V2 => "apidiscovery.k8s.io/v2",
             Self::V2Beta1 => "apidiscovery.k8s.io/v2beta1",
         }
     }
 
-    pub(crate) fn content_type(self, yaml: bool) -> &'static str {
-        match (self, yaml) {
-            (Self::V2, false) => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-            (Self::V2, true) => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-            (Self::V2Beta1, false) => {
-                "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
-            }
-            (Self::V2Beta1, true) => {
-                "application/yaml;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
-            }
-        }
+    /// What the client asked for, in upstream's order of its words.
+    pub(crate) fn content_type(self, media_type: MediaType) -> String {
+        let version = if self == Self::V2 { "v2" } else { "v2beta1" };
+        format!("{media_type};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
     }
 }
 
@@ -129,11 +123,16 @@ struct ResponseKind<'a> {
 /// # Errors
 ///
 /// 500, which would be a mistake here.
-pub(crate) fn document(shown: &Shown, core: bool) -> Result<&Aggregated, Status> {
+pub(crate) fn document<'a>(
+    shown: &'a Shown,
+    core: bool,
+    metrics: &Metrics,
+) -> Result<&'a Aggregated, Status> {
     let kept = &shown.documents.aggregated[usize::from(!core)];
     if let Some(document) = kept.get() {
         return Ok(document);
     }
+    metrics.peers().aggregated();
     let meant = shown.groups.iter().filter(|group| group.name.is_empty() == core);
     let items: Result<Vec<Bytes>, Status> = meant.map(item).collect();
     let items = items?.iter().map(|item| &item[..]).collect::<Vec<_>>().join(&b","[..]);

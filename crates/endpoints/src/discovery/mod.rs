@@ -11,8 +11,9 @@ mod shown;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concord_codec::{JSON_AND_YAML, MediaType, negotiate};
+use concord_codec::{JSON_AND_YAML, JSON_YAML_AND_PROTOBUF, MediaType, negotiate};
 use concord_meta::Status;
+use concord_protobuf::group_discovery_list;
 use concord_server::{Accept, Request, Response, Served, full, not_found, respond_status, with_body};
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -107,17 +108,17 @@ fn find(
             }
         }
     };
-    if page.is_routed(set) {
-        if *request.method() != Method::GET {
-            return Err(Status::method_not_allowed());
-        }
-        check_accept(accept.header(), JSON_AND_YAML, false)?;
+    if page.is_routed(set) && *request.method() != Method::GET {
+        return Err(Status::method_not_allowed());
     }
     if let (Page::Core | Page::Groups, Some(choice)) =
         (page, aggregated_choice(accept, settings.beta_discovery))
     {
         let is_core = matches!(page, Page::Core);
         return aggregated_answer(shown, settings, is_core, &choice, request).map(Some);
+    }
+    if page.is_routed(set) {
+        check_accept(accept.header(), JSON_AND_YAML, false)?;
     }
     let form = Form::plain(accept)?;
     let document = document?;
@@ -133,10 +134,21 @@ struct Choice {
     form: Form,
 }
 
+impl Choice {
+    /// The document, which is JSON, in the form that is asked for. Only JSON is kept: nobody is known to ask for another.
+    fn present(&self, document: &Bytes) -> Result<Bytes, Status> {
+        if self.form.media_type == MediaType::Protobuf {
+            let list = serde_json::from_slice(document).map_err(Status::internal_error)?;
+            return Ok(group_discovery_list(self.generation.api_version(), &list).into());
+        }
+        if self.form.is_compact_json() { Ok(document.clone()) } else { self.form.present(document.to_vec()) }
+    }
+}
+
 /// Any clause that asks for the aggregated form wins over those that do not, as upstream has it.
 fn aggregated_choice(accept: &Accept, with_beta: bool) -> Option<Choice> {
     let is_served = |generation| generation == Generation::V2 || with_beta;
-    let choice = negotiate(accept.header(), JSON_AND_YAML, |_, convert| {
+    let choice = negotiate(accept.header(), JSON_YAML_AND_PROTOBUF, |_, convert| {
         convert.and_then(Generation::of).is_some_and(is_served)
     });
     let choice = choice.ok()?;
@@ -153,7 +165,7 @@ fn aggregated_answer(
     choice: &Choice,
     request: &Request,
 ) -> Result<Response, Status> {
-    let documents = aggregated::document(shown, core)?;
+    let documents = aggregated::document(shown, core, &settings.metrics)?;
     let merged = merged(settings, documents, core, choice);
     let (document, etag) = match &merged {
         Some(merged) => (&merged.document, &merged.etag),
@@ -165,13 +177,10 @@ fn aggregated_answer(
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else {
-        let body = match choice.form.is_compact_json() {
-            true => document.clone(),
-            false => choice.form.present(document.to_vec())?,
-        };
-        let mut response = Response::new(full(body));
-        let content_type = choice.generation.content_type(choice.form.media_type == MediaType::Yaml);
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        let mut response = Response::new(full(choice.present(document)?));
+        let content_type = choice.generation.content_type(choice.form.media_type);
+        let content_type = HeaderValue::try_from(content_type).map_err(Status::internal_error)?;
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         response
     };
     let headers = response.headers_mut();

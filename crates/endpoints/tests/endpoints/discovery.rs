@@ -1,6 +1,9 @@
 //! Discovery.
 
+use std::sync::Arc;
+
 use concord_endpoints::Settings;
+use concord_server::Metrics;
 use serde_json::{Value, json};
 
 use crate::support::Server;
@@ -108,6 +111,29 @@ async fn the_aggregated_document_has_everything() {
             "verbs": ["get", "patch", "update"],
         })
     );
+}
+
+#[tokio::test]
+async fn the_aggregated_document_is_served_in_every_form() {
+    let metrics = Arc::new(Metrics::new());
+    let server = Server::with(Settings { metrics: metrics.clone(), ..Settings::default() }).await;
+    let json = server.accept("/apis", V2).await;
+    let document: Value = json.json();
+    for path in ["/apis", "/api"] {
+        for media_type in ["application/yaml", "application/vnd.kubernetes.protobuf"] {
+            let accept = V2.replace("application/json", media_type);
+            let answer = server.accept(path, &accept).await;
+            assert_eq!((answer.code, answer.header("content-type")), (200, accept.as_str()), "{path}");
+            let headers = [("accept", accept.as_str()), ("if-none-match", answer.header("etag"))];
+            assert_eq!(server.ask("GET", path, &headers, b"").await.code, 304);
+        }
+    }
+    let accept = V2.replace("application/json", "application/vnd.kubernetes.protobuf");
+    let answer = server.accept("/apis", &accept).await;
+    assert_eq!(answer.header("etag"), json.header("etag"), "the tag is that of the content");
+    assert_eq!(answer.body, concord_protobuf::group_discovery_list("apidiscovery.k8s.io/v2", &document));
+    // Two documents were made, however often they were asked for.
+    assert_eq!(metrics.peers().aggregations(), 2);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ pub struct PeerMetrics {
     rerouted: IntCounterVec,
     proxy_errors: IntCounterVec,
     sync_errors: IntCounterVec,
+    aggregated: IntCounter,
     hits: IntCounter,
     misses: IntCounter,
     nopeer: IntCounter,
@@ -36,6 +37,10 @@ impl PeerMetrics {
                 "apiserver_peer_discovery_sync_errors_total",
                 "Failures to find out what other servers serve.",
                 &["type"],
+            ),
+            aggregated: count(
+                "aggregator_discovery_aggregation_count_total",
+                "How often the aggregated discovery document of this server was made.",
             ),
             hits: count(
                 "aggregator_discovery_peer_aggregated_cache_hits_total",
@@ -76,6 +81,16 @@ impl PeerMetrics {
     /// What another server serves could not be found out: `hostport_resolution` or `fetch_discovery`.
     pub fn sync_error(&self, kind: &str) {
         self.sync_errors.with_label_values(&[kind]).inc();
+    }
+
+    /// The aggregated document of this server was made.
+    pub fn aggregated(&self) {
+        self.aggregated.inc();
+    }
+
+    /// How often it was made.
+    pub fn aggregations(&self) -> u64 {
+        self.aggregated.get()
     }
 
     /// The merged document was answered, and was there already or not.

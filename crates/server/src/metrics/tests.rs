@@ -36,6 +36,7 @@ async fn metrics_have_upstreams_names_and_labels() {
     metrics.peers().sync_error("fetch_discovery");
     metrics.peers().merged(true);
     metrics.peers().nopeer();
+    metrics.peers().aggregated();
     metrics.peers().set_peers([("fresh", 2)]);
     metrics.aggregation().set_available("v1.example.com", false);
     metrics.aggregation().became_unavailable("v1.example.com", "FailedDiscoveryCheck");
@@ -78,6 +79,7 @@ async fn metrics_have_upstreams_names_and_labels() {
         "apiserver_rerouted_request_total{code=\"200\",group=\"batch\",resource=\"jobs\",version=\"v1\"} 1\n",
         "apiserver_peer_proxy_errors_total{group=\"\",resource=\"pods\",type=\"proxy_transport\",version=\"v1\"} 1\n",
         "apiserver_peer_discovery_sync_errors_total{type=\"fetch_discovery\"} 1\n",
+        "aggregator_discovery_aggregation_count_total 1\n",
         "aggregator_discovery_peer_aggregated_cache_hits_total 1\n",
         "aggregator_discovery_peer_aggregated_cache_misses_total 0\n",
         "aggregator_discovery_nopeer_requests_total 1\n",
