@@ -53,6 +53,27 @@ async fn requests_and_answers_are_passed_on() {
     }
 }
 
+/// What a client sends is not gathered first, however much it will be.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_of_requests_are_passed_on_as_they_come() {
+    for speaks in BOTH {
+        let behind = Behind::start(speaks).await;
+        let front = Front::start(&behind).await;
+        let mut stream = front.target(Protocol::Http1).connect_tls().await.expect("a connection");
+        let head = "POST /apis/first HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nfirst";
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        stream.flush().await.expect("sent");
+        let mut answer = String::new();
+        while !answer.ends_with("first") {
+            let mut piece = [0; 1024];
+            let read = timeout(SOON, stream.read(&mut piece)).await.expect("in time").expect("bytes");
+            assert!(read > 0, "{speaks:?}: it ended with {answer}");
+            answer.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_lasts_arrives_as_it_comes_and_ends_with_its_client() {
     for speaks in BOTH {

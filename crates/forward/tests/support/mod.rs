@@ -181,6 +181,11 @@ async fn answer(request: http::Request<Incoming>, state: Arc<State>, die: Arc<No
             let body = request.into_body().collect().await.expect("a body").to_bytes();
             text(StatusCode::OK, body.len().to_string())
         }
+        // Answers as soon as something arrives.
+        "/apis/first" => {
+            let frame = request.into_body().frame().await.expect("a frame").expect("whole");
+            text(StatusCode::OK, frame.into_data().expect("data"))
+        }
         "/apis/watch" => watching(state),
         "/apis/upgrade" => upgrade(request),
         "/apis/die" => {
@@ -285,8 +290,12 @@ impl Front {
     }
 
     pub(crate) async fn client(&self, protocol: Protocol) -> TestClient {
+        self.target(protocol).connect().await.expect("a connection")
+    }
+
+    pub(crate) fn target(&self, protocol: Protocol) -> Target {
         let target = Target::new(self.address, &self.ca, protocol);
-        target.with_identity(&self.admin.certificate, &self.admin.key).connect().await.expect("a connection")
+        target.with_identity(&self.admin.certificate, &self.admin.key)
     }
 }
 

@@ -20,10 +20,19 @@ fn maps(namespace: &str) -> String {
 
 /// Makes an object through a server, perhaps one that is owned, and says whose owner it can be.
 async fn make(member: &Member, collection: &str, name: &str, owner: Option<&Value>) -> Value {
-    let mut object = json!({"metadata": {"name": name}});
-    if collection.contains("poddisruptionbudgets") {
-        object["spec"] = json!({});
-    }
+    let spec = if collection.contains("poddisruptionbudgets") { json!({"spec": {}}) } else { json!({}) };
+    make_of(member, collection, name, spec, owner).await
+}
+
+/// Makes an object with this in it.
+pub(super) async fn make_of(
+    member: &Member,
+    collection: &str,
+    name: &str,
+    mut object: Value,
+    owner: Option<&Value>,
+) -> Value {
+    object["metadata"] = json!({"name": name});
     if let Some(owner) = owner {
         object["metadata"]["ownerReferences"] = json!([owner]);
     }
@@ -36,7 +45,7 @@ async fn make(member: &Member, collection: &str, name: &str, owner: Option<&Valu
     json!({"apiVersion": made["apiVersion"], "kind": made["kind"], "name": name, "uid": made["metadata"]["uid"]})
 }
 
-async fn delete(member: &Member, path: &str) {
+pub(super) async fn delete(member: &Member, path: &str) {
     eventually("it is deleted", || async {
         let status = member.admin().await.request(Method::DELETE, path).await.expect("an answer").status;
         assert!(matches!(status, 200 | 202 | 429 | 503), "{path}: {status}");
@@ -45,7 +54,7 @@ async fn delete(member: &Member, path: &str) {
     .await;
 }
 
-async fn gone(member: &Member, path: &str) {
+pub(super) async fn gone(member: &Member, path: &str) {
     eventually(path, || async {
         let answer = member.get(path).await;
         (answer.status == 404 && answer.body.contains("not found")).then_some(())
@@ -54,7 +63,7 @@ async fn gone(member: &Member, path: &str) {
 }
 
 /// How many keys there are below a place, by the word of the store itself.
-async fn stored(fleet: &Fleet, below: &str) -> usize {
+pub(super) async fn stored(fleet: &Fleet, below: &str) -> usize {
     let store = fleet.store().await;
     let scan = Scan::new(KeyRange::prefix(format!("/registry/{below}")), 100);
     let count = store.scan(scan).await.expect("a page").entries.len();
@@ -113,6 +122,6 @@ async fn nothing_is_destroyed_that_its_controllers_do_not_know() {
     for member in [first, second] {
         member.stop("KILL").await;
     }
-    let done = traffic.end().await;
+    let done = traffic.end().await.0;
     assert!(done > 20, "{done}");
 }

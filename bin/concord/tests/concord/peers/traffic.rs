@@ -1,18 +1,30 @@
 //! What clients do all the time, through every server: look at discovery, and read and write what it lists.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use concord_server::test_client::{Answer, Protocol, Target, TestClient};
 use http::Method;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::{AGGREGATED, Member};
 
-/// A cluster-scoped resource that 1.33 does not have, whose objects are made, read and deleted for real.
-const CLASSES: &str = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+/// Resources whose objects are made, read, changed and deleted for real, and what has to be in them: two that only newer
+/// releases have, one that only 1.33 has, and one that all have.
+const KINDS: [(&str, &str); 4] = [
+    (
+        "/apis/storage.k8s.io/v1/volumeattributesclasses",
+        r#"{"driverName": "example.com", "parameters": {"a": "b"}}"#,
+    ),
+    ("/apis/resource.k8s.io/v1/deviceclasses", r#"{"spec": {}}"#),
+    (
+        "/apis/admissionregistration.k8s.io/v1beta1/validatingadmissionpolicybindings",
+        r#"{"spec": {"policyName": "none.example.com", "validationActions": ["Audit"]}}"#,
+    ),
+    ("/apis/coordination.k8s.io/v1/namespaces/default/leases", r#"{"spec": {}}"#),
+];
 
 /// Something that discovery lists as current.
 #[derive(Clone)]
@@ -56,7 +68,11 @@ struct Wanderer {
     tag: String,
     listed: Vec<Listed>,
     done: usize,
+    made: Made,
 }
+
+/// How many objects were made of which kind.
+pub(super) type Made = BTreeMap<&'static str, usize>;
 
 /// The server cannot be asked any more.
 struct Gone;
@@ -96,7 +112,9 @@ impl Wanderer {
     }
 
     async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Gone> {
-        let headers = [("content-type", "application/json")];
+        let is_patch = method == Method::PATCH;
+        let kind = if is_patch { "application/merge-patch+json" } else { "application/json" };
+        let headers = [("content-type", kind)];
         let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         self.client.exchange(method, path, &headers, body).await.map_err(|_| Gone)
     }
@@ -121,21 +139,27 @@ impl Wanderer {
 
     /// An object that is made through a server is there for it, whoever made it.
     async fn make_one(&mut self) -> Result<(), Gone> {
-        if !self.listed.iter().any(|listed| listed.path == CLASSES) {
-            return Ok(());
-        }
+        let known = KINDS.iter().filter(|(path, _)| self.listed.iter().any(|listed| listed.path == *path));
+        let known: Vec<_> = known.copied().collect();
+        let Some((collection, object)) = known.choose(&mut self.random).copied() else { return Ok(()) };
         // A server that is started again is asked by another client, and what the last one made may still be there.
         let name = format!("{}-{:016x}", self.id, rand::rng().random::<u64>());
-        let class =
-            json!({"metadata": {"name": name}, "driverName": "example.com", "parameters": {"a": "b"}});
-        let answer = self.send(Method::POST, CLASSES, &class).await?;
-        self.judge("make", CLASSES, &answer, &[201]).await?;
+        let mut object: Value = serde_json::from_str(object).expect("JSON");
+        object["metadata"] = json!({"name": name});
+        let answer = self.send(Method::POST, collection, &object).await?;
+        self.judge("make", collection, &answer, &[201]).await?;
         if answer.status != 201 {
             return Ok(());
         }
-        let path = format!("{CLASSES}/{name}");
-        for (method, what) in [(Method::GET, "read"), (Method::DELETE, "delete")] {
-            let answer = self.send(method, &path, &Value::Null).await?;
+        *self.made.entry(collection).or_default() += 1;
+        let path = format!("{collection}/{name}");
+        let labels = json!({"metadata": {"labels": {"changed-through": self.id}}});
+        for (method, what, body) in [
+            (Method::GET, "read", Value::Null),
+            (Method::PATCH, "change", labels),
+            (Method::DELETE, "delete", Value::Null),
+        ] {
+            let answer = self.send(method, &path, &body).await?;
             let is_missing = answer.status == 404 && answer.body.contains(&name);
             assert!(!is_missing, "{what} through {}: {}", self.id, answer.body);
             self.judge(what, &path, &answer, &[200]).await?;
@@ -146,7 +170,10 @@ impl Wanderer {
 
 /// Clients of all servers.
 #[derive(Default)]
-pub(super) struct Traffic(JoinSet<usize>);
+pub(super) struct Traffic {
+    tasks: JoinSet<(usize, Made)>,
+    made: Made,
+}
 
 impl Traffic {
     /// Goes on through a server until that cannot be asked any more.
@@ -154,34 +181,43 @@ impl Traffic {
         let pki = member.data.path().join("pki");
         let target = Target::new(member.program.address, &pki.join("ca.crt"), Protocol::Http2)
             .with_identity(&pki.join("admin.crt"), &pki.join("admin.key"));
-        let seed = self.0.len() as u64;
-        self.0.spawn(async move {
-            let Ok(client) = target.connect().await else { return 0 };
-            let random = StdRng::seed_from_u64(seed);
+        let seed = self.tasks.len() as u64;
+        self.tasks.spawn(async move {
+            let Ok(client) = target.connect().await else { return (0, Made::new()) };
+            let (random, tag) = (StdRng::seed_from_u64(seed), "none".to_owned());
             let mut wanderer =
-                Wanderer { id, client, random, tag: "none".to_owned(), listed: Vec::new(), done: 0 };
+                Wanderer { id, client, random, tag, listed: Vec::new(), done: 0, made: Made::new() };
             while wanderer.step().await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            wanderer.done
+            (wanderer.done, wanderer.made)
         });
+    }
+
+    /// Fails if something was wrong in what has ended.
+    fn take(&mut self, ended: Result<(usize, Made), JoinError>) -> usize {
+        let (done, made) = ended.expect("nothing was wrong");
+        for (kind, count) in made {
+            *self.made.entry(kind).or_default() += count;
+        }
+        done
     }
 
     /// Fails if something was wrong already.
     pub(super) fn check(&mut self) -> usize {
         let mut done = 0;
-        while let Some(ended) = self.0.try_join_next() {
-            done += ended.expect("nothing was wrong");
+        while let Some(ended) = self.tasks.try_join_next() {
+            done += self.take(ended);
         }
         done
     }
 
     /// Waits until no server can be asked any more, and says how much was asked.
-    pub(super) async fn end(mut self) -> usize {
+    pub(super) async fn end(mut self) -> (usize, Made) {
         let mut done = 0;
-        while let Some(ended) = self.0.join_next().await {
-            done += ended.expect("nothing was wrong");
+        while let Some(ended) = self.tasks.join_next().await {
+            done += self.take(ended);
         }
-        done
+        (done, self.made)
     }
 }
