@@ -26,6 +26,32 @@ fn names_a_machine(path: &str, text: &str) -> Option<String> {
     found.map(|place| format!("{path} names a path of somebody's machine ({place})"))
 }
 
+/// Tests that a table names and nobody has.
+fn missing_tests(path: &str, table: &str, sources: &str) -> Vec<String> {
+    let is_test = |word: &&str| {
+        word.matches('_').count() > 1
+            && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let named = table.split('`').filter(is_test);
+    let missing = named.filter(|name| !sources.contains(&format!("fn {name}(")));
+    missing.map(|name| format!("{path} names {name}, which is no test")).collect()
+}
+
+#[test]
+fn the_tests_that_tables_name_exist() {
+    let path = "docs/fleet-tests.md";
+    let sources: Vec<String> =
+        tracked().into_iter().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| text).collect();
+    assert_clean(&missing_tests(path, &read(path), &sources.concat()));
+}
+
+#[test]
+fn a_test_that_nobody_has_is_found() {
+    let table = "| 1 | `a_test_that_is_there`, `a_test_that_is_not` | `Some.words` and `kube-system` |";
+    let found = missing_tests("t.md", table, "fn a_test_that_is_there() {}");
+    assert_eq!(found, ["t.md names a_test_that_is_not, which is no test"]);
+}
+
 /// Every text file under version control.
 fn tracked() -> Vec<(String, String)> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().expect("git runs");
