@@ -7,6 +7,9 @@
 //! more may land at any later moment, or never. After every commit the invariants are checked against the truth, which
 //! no process can see.
 //!
+//! Where [`Scenario::late_views`] is on, each process also *decides on an older state*: what it has seen of the log, which goes
+//! forward whenever it looks, and stays behind as long as it does not.
+//!
 //! It must never decide anything itself that the server decides: then it would show that the model is safe, not that the
 //! server is. Only a [`Race`] does, on purpose: each is a way in which kube-apiserver v1.36 decides otherwise, and with
 //! each the checker has to find what breaks. That shows that the model can fail.

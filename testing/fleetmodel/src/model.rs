@@ -33,6 +33,8 @@ pub enum Action {
     Migrate(usize),
     /// The migrator's process is killed; another one takes over.
     TakeOver,
+    /// A process sees everything that has happened.
+    See(usize),
     /// A collector of a race looks for the lease of a server.
     LookForLease(usize, usize),
 }
@@ -46,7 +48,7 @@ pub struct Fleet {
 
 impl Fleet {
     pub(crate) fn decisions<'a>(&'a self, state: &'a State, process: usize) -> Decisions<'a> {
-        Decisions { scenario: &self.scenario, state, process }
+        Decisions { scenario: &self.scenario, state: state.seen_by(process), process }
     }
 
     pub(crate) fn race(&self, race: Race) -> bool {
@@ -80,7 +82,8 @@ impl Fleet {
         // In this scenario the first of two resources cannot be registered.
         let stuck = self.stuck();
         let duty = |process| self.duties(state, process).iter().any(|flying| !self.is_futile(flying));
-        if !state.flying.is_empty() || self.running(state).any(duty) {
+        let is_late = |process: usize| state.processes[process].seen.is_some();
+        if !state.flying.is_empty() || self.running(state).any(|process| is_late(process) || duty(process)) {
             return true;
         }
         let yields = |process: usize| {
@@ -135,6 +138,7 @@ impl Fleet {
             seen_absent: None,
             remembered: vec![(state.definition.version, state.definition.generation)],
             failed: false,
+            seen: None,
         });
     }
 
@@ -238,6 +242,8 @@ impl Model for Fleet {
         self.faults(state, actions);
         actions.extend((0..state.flying.len()).map(Action::Land));
         let room = state.flying.len() < self.scenario.flying;
+        let late = self.running(state).filter(|process| state.processes[*process].seen.is_some());
+        actions.extend(late.map(Action::See));
         for process in self.running(state).filter(|_| room) {
             let duties = self.duties(state, process).len();
             actions.extend((0..duties).map(|duty| Action::Decide(process, duty)));
@@ -296,7 +302,11 @@ impl Model for Fleet {
             Action::Look(resource) => self.look(&mut state, resource),
             Action::Migrate(resource) => self.migrate(&mut state, resource)?,
             Action::TakeOver => self.take_over(&mut state),
+            Action::See(process) => state.processes[process].seen = None,
             Action::LookForLease(process, server) => state.processes[process].seen_absent = Some(server),
+        }
+        if self.scenario.late_views {
+            state.nobody_sees_at_once(before);
         }
         if !self.is_settled(&state) {
             state.breaks(Invariant::Settled);

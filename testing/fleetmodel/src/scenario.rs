@@ -43,6 +43,9 @@ pub struct Scenario {
     pub flying: usize,
     /// Whether the last server has the API turned off: it has an identity, and says nothing.
     pub silent_server: bool,
+    /// Whether processes see what happens later than it happens: each decides on what it has seen, which may be any earlier
+    /// state of the log that is not older than the one it saw before.
+    pub late_views: bool,
     /// Whether a second process of a server may start while the first one runs.
     pub duplicates: bool,
     /// How the machine of the first server is called.
@@ -59,6 +62,7 @@ impl Default for Scenario {
             budget: Budget::default(),
             flying: 2,
             silent_server: false,
+            late_views: false,
             duplicates: false,
             hostname: "host".to_owned(),
             race: None,

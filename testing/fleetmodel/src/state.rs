@@ -1,5 +1,7 @@
 //! What is in the log, what is on its way to it, and who is there.
 
+use std::borrow::Cow;
+
 use concord_storageversion::{Entry, Found, Holds, Identity, Lease};
 use concord_store::Revision;
 
@@ -50,6 +52,14 @@ pub(crate) struct Definition {
     pub(crate) generation: u8,
 }
 
+/// The log, as somebody has seen it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct View {
+    leases: Vec<Option<StoredLease>>,
+    versions: Vec<Option<StoredVersion>>,
+    definition: Definition,
+}
+
 /// A process of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
@@ -68,6 +78,8 @@ pub(crate) struct Process {
     pub(crate) seen_absent: Option<usize>,
     pub(crate) remembered: Vec<(u8, u8)>,
     pub(crate) failed: bool,
+    /// What it has seen of the log, if that is not all of it.
+    pub(crate) seen: Option<View>,
 }
 
 /// What a transaction does.
@@ -137,6 +149,33 @@ impl State {
         }
     }
 
+    fn view(&self) -> View {
+        let (leases, versions) = (self.leases.clone(), self.versions.clone());
+        View { leases, versions, definition: self.definition.clone() }
+    }
+
+    /// The state as a process sees it.
+    pub(crate) fn seen_by(&self, process: usize) -> Cow<'_, Self> {
+        let Some(View { leases, versions, definition }) = self.processes[process].seen.clone() else {
+            return Cow::Borrowed(self);
+        };
+        Cow::Owned(Self { leases, versions, definition, ..self.clone() })
+    }
+
+    /// Whoever runs sees what it saw before, until it sees more.
+    pub(crate) fn nobody_sees_at_once(&mut self, before: &Self) {
+        let (was, is) = (before.view(), self.view());
+        for (at, process) in self.processes.iter_mut().enumerate() {
+            let knew_all = before.processes.get(at).is_some_and(|known| known.up && known.seen.is_none());
+            if knew_all && process.seen.is_none() {
+                process.seen = Some(was.clone());
+            }
+            if !process.up || process.seen.as_ref() == Some(&is) {
+                process.seen = None;
+            }
+        }
+    }
+
     pub(crate) fn found(&self, resource: usize) -> Option<Found<'_>> {
         let stored = self.versions[resource].as_ref()?;
         Some(Found { revision: stored.revision, entries: &stored.entries })
@@ -195,12 +234,10 @@ impl State {
 
     fn each_revision(&mut self, mut visit: impl FnMut(&mut Revision)) {
         visit(&mut self.revision);
-        for lease in self.leases.iter_mut().flatten() {
-            visit(&mut lease.created);
-            visit(&mut lease.revision);
+        each_of_log(&mut self.leases, &mut self.versions, &mut self.definition, &mut visit);
+        for seen in self.processes.iter_mut().filter_map(|process| process.seen.as_mut()) {
+            each_of_log(&mut seen.leases, &mut seen.versions, &mut seen.definition, &mut visit);
         }
-        self.versions.iter_mut().flatten().for_each(|stored| visit(&mut stored.revision));
-        visit(&mut self.definition.revision);
         self.said_since.iter_mut().for_each(&mut visit);
         if let Some(migration) = &mut self.migration {
             migration.each_revision(&mut visit);
@@ -215,4 +252,18 @@ impl State {
             }
         }
     }
+}
+
+fn each_of_log(
+    leases: &mut [Option<StoredLease>],
+    versions: &mut [Option<StoredVersion>],
+    definition: &mut Definition,
+    visit: &mut impl FnMut(&mut Revision),
+) {
+    for lease in leases.iter_mut().flatten() {
+        visit(&mut lease.created);
+        visit(&mut lease.revision);
+    }
+    versions.iter_mut().flatten().for_each(|stored| visit(&mut stored.revision));
+    visit(&mut definition.revision);
 }

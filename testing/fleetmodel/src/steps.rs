@@ -1,5 +1,7 @@
 //! What processes decide to do. Everything that the server decides is asked of `concord-storageversion`.
 
+use std::borrow::Cow;
+
 use concord_meta::names::label_value;
 use concord_storageversion::{
     Entry, Fence, Holds, Keys, LeaseStep, Membership, Owner, Phase, Record, Step, abandoned, collection,
@@ -14,7 +16,8 @@ use crate::{
 /// Looks at a state as one process does.
 pub(crate) struct Decisions<'a> {
     pub(crate) scenario: &'a Scenario,
-    pub(crate) state: &'a State,
+    /// As the process sees it.
+    pub(crate) state: Cow<'a, State>,
     pub(crate) process: usize,
 }
 

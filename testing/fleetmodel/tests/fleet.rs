@@ -230,6 +230,34 @@ fn a_machine_with_a_long_name_has_an_identity() {
     );
 }
 
+/// Every server, and whoever collects, decides on what it has seen, which is older than what is.
+fn late(budget: Budget) -> Scenario {
+    Scenario { late_views: true, budget, ..Scenario::default() }
+}
+
+#[test]
+fn gates_and_fences_of_servers_that_see_late_keep_every_promise() {
+    holds("late gate", late(Budget { starts: 2 + scale(), writes: 1, lease_losses: 1, ..budget() }));
+}
+
+#[test]
+fn a_collector_that_sees_late_keeps_every_promise() {
+    let (starts, writes) = (2 + scale(), scale());
+    holds("late collector", late(Budget { starts, crashes: 1, lease_losses: 1, writes, ..budget() }));
+}
+
+#[test]
+fn flips_that_servers_see_late_keep_every_promise() {
+    let scenario = late(Budget { starts: 2 + scale(), writes: 1, flips: 2, ..budget() });
+    holds("late flips", Scenario { resources: vec![Resource::Custom], ..scenario });
+}
+
+#[test]
+fn a_migration_through_servers_that_see_late_leaves_nothing_behind() {
+    let scenario = late(Budget { starts: 2 + scale(), writes: 1, flips: 1, migrations: 1, ..budget() });
+    holds("late migration", Scenario { resources: vec![Resource::Custom], flying: 1, ..scenario });
+}
+
 /// A race of upstream's, the scenario in which it happens, and what it breaks there.
 fn races() -> Vec<(&'static str, Race, Invariant, Scenario)> {
     use Invariant as I;
@@ -335,6 +363,15 @@ fn races() -> Vec<(&'static str, Race, Invariant, Scenario)> {
 fn each_race_of_upstream_is_found() {
     for (name, race, invariant, scenario) in races() {
         let (found, states) = explore(Scenario { race: Some(race), ..scenario }, invariant.name());
+        assert!(found.contains_key(invariant.name()), "{name}: {found:?} in {states} states");
+    }
+}
+
+#[test]
+fn each_race_of_upstream_is_found_where_servers_see_late() {
+    for (name, race, invariant, scenario) in races() {
+        let scenario = Scenario { race: Some(race), late_views: true, ..scenario };
+        let (found, states) = explore(scenario, invariant.name());
         assert!(found.contains_key(invariant.name()), "{name}: {found:?} in {states} states");
     }
 }
