@@ -143,6 +143,12 @@ async fn fence(engine: &str, store: &Arc<dyn Store>, server: &Server, writes: us
             times[kind].push(begin.elapsed());
         }
     }
+    // Both of a pair met the same moment of the machine.
+    let pairs = times[0].iter().zip(&times[1]).map(|(free, gated)| gated.as_secs_f64() / free.as_secs_f64());
+    let mut pairs: Vec<f64> = pairs.collect();
+    pairs.sort_by(f64::total_cmp);
+    let more = (pairs[pairs.len() / 2] - 1.0) * 100.0;
+    println!("{engine}: of two creates one after the other, that with the fence takes {more:+.1} % (median)");
     let of = |times: &[Duration], part: usize| times[times.len() * part / 4].as_secs_f64() * 1000.0;
     for times in &mut times {
         times.sort();
