@@ -34,6 +34,7 @@ pub(crate) struct Document {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Parts {
+    #[serde(skip_serializing_if = "Members::is_empty")]
     schemas: Members,
     #[serde(skip_serializing_if = "Option::is_none")]
     security_schemes: Option<Value>,
@@ -43,8 +44,7 @@ impl Document {
     /// The document as a message. Messages that follow one another are one message, with the members of all of them.
     pub(crate) fn protobuf(&self) -> Vec<u8> {
         let Parts { schemas, security_schemes } = &self.components;
-        let mut rest =
-            json!({"components": {"schemas": {}}, "info": self.info, "openapi": self.openapi, "paths": {}});
+        let mut rest = json!({"components": {}, "info": self.info, "openapi": self.openapi, "paths": {}});
         if let Some(schemes) = security_schemes {
             rest["components"]["securitySchemes"] = schemes.clone();
         }
@@ -163,7 +163,7 @@ impl Subject {
             (None, json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}))
         } else {
             let bearer = json!({
-                "description": "A token of the caller.",
+                "description": "Bearer Token authentication",
                 "in": "header",
                 "name": "authorization",
                 "type": "apiKey",
@@ -217,6 +217,9 @@ impl Subject {
             Self::Service(service) => (service.description, vec![service.media_type.to_owned()]),
             _ => ("Tells what is served.", DISCOVERED.iter().map(ToString::to_string).collect()),
         };
+        // What is no kind at all is not said to be sent in any form.
+        let is_text = matches!(self, Self::Service(service) if service.definition.is_none());
+        let takes = if is_text { Vec::new() } else { media_types.clone() };
         let operation = Operation {
             method: "get",
             id,
@@ -224,7 +227,7 @@ impl Subject {
             action: None,
             parameters: Vec::new(),
             body: None,
-            takes: media_types.clone(),
+            takes,
             answer: Answer { codes: &[StatusCode::OK], media_types, schema },
         };
         PathItem { path: format!("/{}/", self.key()), operations: vec![operation] }

@@ -107,7 +107,10 @@ impl Operation {
         if !parameters.is_empty() {
             document["parameters"] = parameters.into();
         }
-        document["consumes"] = self.body.map_or(self.takes, |body| body.media_types).into();
+        let takes = self.body.map_or(self.takes, |body| body.media_types);
+        if !takes.is_empty() {
+            document["consumes"] = takes.into();
+        }
         document["produces"] = self.answer.media_types.into();
         document["schemes"] = json!(["https"]);
         document

@@ -61,7 +61,7 @@ impl Swagger {
             security: json!([{"BearerToken": []}]),
             security_definitions: json!({
                 "BearerToken": {
-                    "description": "A token of the caller.",
+                    "description": "Bearer Token authentication",
                     "in": "header",
                     "name": "authorization",
                     "type": "apiKey",

@@ -1,6 +1,8 @@
 //! A server of documents without a server.
 
 #[allow(dead_code, reason = "not every test uses it")]
+pub(crate) mod exemptions;
+#[allow(dead_code, reason = "not every test uses it")]
 pub(crate) mod structure;
 
 use std::{path::PathBuf, sync::Arc};
