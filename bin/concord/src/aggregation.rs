@@ -1,6 +1,11 @@
 //! Other servers' APIs as part of this one's.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Context as _;
 use async_trait::async_trait;
@@ -14,6 +19,7 @@ use concord_controllers::{Controllers, Elsewhere, Left};
 use concord_election::Leadership;
 use concord_endpoints::{Apis, Priority};
 use concord_meta::GroupVersion;
+use concord_openapi::DocumentArchive;
 use concord_pki::{ClientIdentity, load_identity};
 use concord_registry::Registry;
 use concord_replica::{Replica, View};
@@ -87,6 +93,9 @@ fn built_in(release: Release) -> BTreeMap<GroupVersion, Priority> {
     versions.filter_map(place).collect()
 }
 
+/// The directory with the OpenAPI documents of other servers, in a data directory.
+const DOCUMENTS: &str = "openapi";
+
 /// What other servers serve.
 pub(crate) fn aggregator(
     services: ApiServices,
@@ -94,6 +103,7 @@ pub(crate) fn aggregator(
     identity: Option<Arc<ClientIdentity>>,
     replica: &Arc<Replica>,
     metrics: Arc<Metrics>,
+    data_dir: &Path,
 ) -> Arc<Aggregator> {
     let prefix = key_prefix(&options.etcd);
     let settings = Settings {
@@ -103,6 +113,7 @@ pub(crate) fn aggregator(
         allows_redirects: !options.aggregation.aggregator_reject_forwarding_redirect,
         prefix,
         metrics,
+        archive: DocumentArchive::new(data_dir.join(DOCUMENTS)),
     };
     Arc::new(Aggregator::new(services, settings))
 }

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use concord_endpoints::{ApiSet, Apis, Extensions};
-use concord_openapi::ExtensionDocuments;
+use concord_openapi::{DocumentArchive, ExtensionDocuments};
 use concord_pki::ClientIdentity;
 use concord_registry::Registry;
 use concord_replica::{Batch, Closed, Entry, Error as ReplicaError, Scope};
@@ -53,6 +53,8 @@ pub struct Settings {
     pub prefix: String,
     /// Where to say who can be reached.
     pub metrics: Arc<Metrics>,
+    /// Where the documents of other servers are kept, for when this server starts and they are away.
+    pub archive: DocumentArchive,
 }
 
 /// What other servers serve, as part of what this one serves.
@@ -64,6 +66,7 @@ pub struct Aggregator {
     explicit: Arc<HashSet<(String, String)>>,
     prefix: String,
     metrics: Arc<Metrics>,
+    archive: DocumentArchive,
     /// For the controller.
     failures: Mutex<Option<mpsc::Receiver<Backend>>>,
     /// Whether all APIServices of this server's own versions have been there.
@@ -90,7 +93,7 @@ struct Running {
 impl Aggregator {
     /// Knows who serves what from the view.
     pub fn new(services: ApiServices, settings: Settings) -> Self {
-        let Settings { resolver, explicit, identity, allows_redirects, prefix, metrics } = settings;
+        let Settings { resolver, explicit, identity, allows_redirects, prefix, metrics, archive } = settings;
         let remotes = Arc::new(Remotes::new(resolver, identity));
         let (told, failures) = mpsc::channel(MAX_FAILURES);
         let catalogue = Arc::new(Catalogue::new(services.clone()));
@@ -103,7 +106,18 @@ impl Aggregator {
         };
         let (explicit, failures) = (Arc::new(explicit), Mutex::new(Some(failures)));
         let is_registered = Arc::default();
-        Self { services, catalogue, remotes, proxy, explicit, prefix, failures, metrics, is_registered }
+        Self {
+            services,
+            catalogue,
+            remotes,
+            proxy,
+            explicit,
+            prefix,
+            failures,
+            metrics,
+            archive,
+            is_registered,
+        }
     }
 
     /// Whether another server answers a request for this path, given what this server serves itself.
@@ -174,6 +188,7 @@ impl Aggregator {
             prefix: self.prefix.clone(),
             explicit: self.explicit.clone(),
             metrics: self.metrics.clone(),
+            archive: self.archive.clone(),
             tells,
         };
         let failures = self.failures.lock().take().unwrap_or_else(|| mpsc::channel(1).1);
@@ -184,8 +199,12 @@ impl Aggregator {
 impl AggregationController {
     /// Goes on until it is cancelled or the replica ends.
     pub async fn run(mut self, cancel: CancellationToken) {
-        let mut keepers =
-            Keepers { tools: self.tools.clone(), running: BTreeMap::new(), tasks: JoinSet::new() };
+        let mut keepers = Keepers {
+            tools: self.tools.clone(),
+            running: BTreeMap::new(),
+            archived: None,
+            tasks: JoinSet::new(),
+        };
         cancel.run_until_cancelled(self.follow(&mut keepers)).await;
         keepers.tasks.shutdown().await;
     }
@@ -233,6 +252,8 @@ impl AggregationController {
 struct Keepers {
     tools: Arc<Tools>,
     running: BTreeMap<String, Running>,
+    /// Whose documents are kept on disk; not known before it was looked at.
+    archived: Option<BTreeSet<String>>,
     tasks: JoinSet<()>,
 }
 
@@ -258,6 +279,21 @@ impl Keepers {
         self.tools.catalogue.retain(|name| services.contains_key(name));
         let is_needed = |backend: &Backend| services.values().any(|of| of.backend.as_ref() == Some(backend));
         self.tools.remotes.retain(is_needed);
+        self.tidy_archive(services.values().filter_map(|service| service.owner()).collect());
+    }
+
+    /// Nothing is kept of servers that are gone.
+    fn tidy_archive(&mut self, owners: BTreeSet<String>) {
+        if self.archived.as_ref() == Some(&owners) {
+            return;
+        }
+        let (archive, kept) = (self.tools.archive.clone(), owners.clone());
+        self.archived = Some(owners);
+        self.tasks.spawn_blocking(move || {
+            if let Err(error) = archive.retain(kept.iter().map(String::as_str)) {
+                tracing::warn!(%error, "OpenAPI documents of servers that are gone could not be removed.");
+            }
+        });
     }
 
     fn start(&mut self, service: &Arc<ApiService>) {

@@ -106,28 +106,40 @@ impl Catalogue {
         });
     }
 
-    /// Takes note of a document.
-    pub(crate) fn learn_document(&self, service: &ApiService, document: ExtensionDocument) {
+    /// Takes note of a document, and answers whether it is another one than before.
+    pub(crate) fn learn_document(&self, service: &ApiService, document: ExtensionDocument) -> bool {
         self.learn(service, |learned| {
             if learned.document.as_deref() == Some(&document) {
                 return false;
             }
             learned.document = Some(Arc::new(document));
             true
+        })
+    }
+
+    /// Takes note of a document from before this server was started, unless it knows one.
+    pub(crate) fn recall_document(&self, service: &ApiService, document: ExtensionDocument) {
+        self.learn(service, |learned| {
+            let is_news = learned.document.is_none();
+            learned.document.get_or_insert_with(|| Arc::new(document));
+            is_news
         });
     }
 
-    fn learn(&self, service: &ApiService, change: impl FnOnce(&mut Learned) -> bool) {
-        let Some(from) = service.backend.as_ref().map(place) else { return };
+    /// Takes note of something, and answers whether it changes what is shown.
+    fn learn(&self, service: &ApiService, change: impl FnOnce(&mut Learned) -> bool) -> bool {
+        let Some(from) = service.backend.as_ref().map(place) else { return false };
         let mut all = self.learned.lock();
         let nothing = || Learned { from: from.clone(), is_reachable: None, resources: None, document: None };
         let learned = all.entry(service.name.clone()).or_insert_with(nothing);
         if learned.from != from {
             *learned = nothing();
         }
-        if change(learned) {
+        let is_changed = change(learned);
+        if is_changed {
             self.generation.fetch_add(1, Ordering::Release);
         }
+        is_changed
     }
 
     /// Forgets what was learned about APIServices that are gone.
@@ -268,7 +280,9 @@ mod tests {
             Arc::ptr_eq(&first.documents, &same.documents)
                 && Arc::ptr_eq(&first.extensions, &same.extensions)
         );
-        catalogue.learn_document(&service(443, true), document("two"));
+        catalogue.recall_document(&service(443, true), document("before"));
+        assert!(Arc::ptr_eq(&first.documents, &catalogue.composed().documents), "it is known better by now");
+        assert!(catalogue.learn_document(&service(443, true), document("two")));
         assert!(!Arc::ptr_eq(&first.documents, &catalogue.composed().documents));
         view.set([service(444, true)]);
         assert_eq!(*catalogue.composed().documents, ExtensionDocuments::default());

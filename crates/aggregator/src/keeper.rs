@@ -6,12 +6,13 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use concord_endpoints::Apis;
 use concord_meta::Reason;
+use concord_openapi::{DocumentArchive, ExtensionDocument};
 use concord_registry::Registry;
 use concord_server::Metrics;
 use futures_util::{FutureExt as _, StreamExt as _, future, stream::FuturesUnordered};
 use http::Method;
 use rand::RngExt as _;
-use tokio::{sync::watch, time::sleep};
+use tokio::{sync::watch, task::spawn_blocking, time::sleep};
 
 use crate::{
     availability::{Condition, obstacle},
@@ -50,6 +51,7 @@ pub(crate) struct Tools {
     /// The Services whose addresses the operator gave.
     pub(crate) explicit: Arc<HashSet<(String, String)>>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) archive: DocumentArchive,
     /// Whether this server is the one that writes statuses.
     pub(crate) tells: watch::Receiver<bool>,
 }
@@ -123,6 +125,7 @@ impl Keeper {
     async fn keep_documented(&self) {
         let (mut available, mut source) = (self.available.subscribe(), DocumentSource::default());
         let mut pace = Pace::new(REFRESH, LONGEST_REFRESH);
+        self.recall_document().await;
         while available.wait_for(|available| *available).await.is_ok() {
             let document = match self.tools.remotes.get(&self.backend) {
                 Ok(remote) => source.ask(&remote, &self.service.version).await,
@@ -133,10 +136,28 @@ impl Keeper {
                 document.as_ref().err(),
                 "The OpenAPI document of an APIService could not be read.",
             );
-            if let Ok(document) = document {
-                self.tools.catalogue.learn_document(&self.service, document);
+            if let Ok(document) = document
+                && self.tools.catalogue.learn_document(&self.service, document.clone())
+            {
+                self.archive_document(document).await;
             }
             pace.rest(is_done, &mut available).await;
+        }
+    }
+
+    /// What it said before this server was started counts until it says something.
+    async fn recall_document(&self) {
+        let (archive, Some(owner)) = (self.tools.archive.clone(), self.service.owner()) else { return };
+        if let Ok(Some(document)) = spawn_blocking(move || archive.find(&owner)).await {
+            self.tools.catalogue.recall_document(&self.service, document);
+        }
+    }
+
+    /// That it is on disk is of use, and nothing fails without it.
+    async fn archive_document(&self, document: ExtensionDocument) {
+        let (archive, Some(owner)) = (self.tools.archive.clone(), self.service.owner()) else { return };
+        if let Ok(Err(error)) = spawn_blocking(move || archive.keep(&owner, &document)).await {
+            tracing::warn!(%error, service = self.service.name, "An OpenAPI document could not be kept on disk.");
         }
     }
 

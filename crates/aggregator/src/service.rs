@@ -65,6 +65,13 @@ pub(crate) struct Backend {
 }
 
 impl ApiService {
+    /// What tells its server from all others, now and after a restart; nothing for this server itself. Whom to believe that
+    /// it is that server does not.
+    pub(crate) fn owner(&self) -> Option<String> {
+        let Backend { namespace, name, port, .. } = self.backend.as_ref()?;
+        Some(format!("{} {} {namespace}/{name}:{port}", self.uid, self.name))
+    }
+
     /// Reads an APIService as it is stored. `None` for what is none.
     pub(crate) fn read(stored: &[u8]) -> Option<Self> {
         Self::of(&decode(stored, &Options::default()).ok()?.object)

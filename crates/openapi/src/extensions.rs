@@ -106,6 +106,30 @@ impl ExtensionDocument {
         Self { swagger: swagger.map(|swagger| swagger.part.clone()), ..self }
     }
 
+    /// The document as it is kept on disk: the length of the one of version 3, that, and what version 2 gets, if anything.
+    pub(crate) fn to_kept(&self) -> Vec<u8> {
+        let (json, swagger) = (self.json.gzip(), self.swagger.as_ref().map(Packed::gzip));
+        let length = (json.len() as u64).to_be_bytes();
+        [&length[..], &json, swagger.as_deref().unwrap_or_default()].concat()
+    }
+
+    /// What was kept, if it is a document.
+    pub(crate) fn from_kept(bytes: &[u8]) -> Option<Self> {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let length = usize::try_from(u64::from_be_bytes(*length)).ok()?;
+        let (json, swagger) = rest.split_at_checked(length)?;
+        let unpack = |gzip: &[u8]| {
+            let plain = Packed::unpack(gzip, LIMITS.max_bytes).ok()?;
+            read(&plain).ok().map(|_| plain)
+        };
+        let (json, swagger) = (unpack(json)?, (!swagger.is_empty()).then(|| unpack(swagger)));
+        let swagger = match swagger {
+            Some(swagger) => Some(Packed::new(&swagger?)),
+            None => None,
+        };
+        Some(Self { json: Packed::new(&json), hash: hash(&json), swagger })
+    }
+
     /// What the document of version 2 gets from it.
     pub(crate) fn swagger(&self) -> Option<Map<String, Value>> {
         object(&self.swagger.as_ref()?.plain().ok()?)

@@ -14,6 +14,7 @@
 //! resources, `swagger.rs` for version 2, and [`ExtensionDocument`] for what other servers say.
 
 mod annotations;
+mod archive;
 mod components;
 mod custom;
 mod document;
@@ -34,6 +35,7 @@ mod publication;
 mod serve;
 mod swagger;
 
+pub use archive::DocumentArchive;
 pub use components::Definitions;
 pub use document::{OPENID, Service};
 pub use extensions::{

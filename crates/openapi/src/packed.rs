@@ -38,6 +38,20 @@ impl Packed {
         Self { gzip: gzip.into(), length: bytes.len() }
     }
 
+    /// What was packed, unless it is longer than the limit.
+    ///
+    /// # Errors
+    ///
+    /// When it is longer, or was not packed.
+    pub(crate) fn unpack(gzip: &[u8], limit: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        GzDecoder::new(gzip).take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > limit {
+            return Err(io::Error::other("it is too long"));
+        }
+        Ok(bytes)
+    }
+
     /// In the form of gzip.
     pub(crate) fn gzip(&self) -> Bytes {
         self.gzip.clone()

@@ -10,7 +10,7 @@ use concord_server::{
 };
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_ENCODING, ETAG, EXPIRES, LOCATION, VARY},
+    header::{CACHE_CONTROL, CONTENT_ENCODING, ETAG, EXPIRES, LOCATION, REFERER, VARY},
 };
 use jiff::{Timestamp, ToSpan as _, fmt::rfc2822::DateTimePrinter, tz::TimeZone};
 use serde_json::{Map, Value};
@@ -63,6 +63,8 @@ enum Wanted<'a> {
 struct Asked<'a> {
     key: Option<&'a str>,
     hash: Option<String>,
+    /// Whether a server of the fleet has sent the client here from an address that it did not know.
+    is_sent: bool,
     headers: &'a HeaderMap,
 }
 
@@ -167,7 +169,8 @@ impl Handler for OpenApi {
         let hash = query.into_iter().find(|(name, _)| name == "hash").map(|(_, hash)| hash.into_owned());
         let key = if let Wanted::Leaf(key) = wanted { Some(key) } else { None };
         let hash = hash.filter(|hash| !hash.is_empty() && key.is_some());
-        let asked = Asked { key, hash, headers: request.headers() };
+        let is_sent = is_sent(request.headers(), &info.path);
+        let asked = Asked { key, hash, is_sent, headers: request.headers() };
         let answer = self.answer(&wanted, &asked).await;
         let mut response = answer.unwrap_or_else(|failure| failure.response());
         response.extensions_mut().insert(Served);
@@ -233,6 +236,8 @@ impl Asked<'_> {
         let mut response = unhashed(hash, form, dialect, gzip);
         let tag = tag(hash, form, gzip);
         match (self.key, &self.hash) {
+            // Whoever sent the client here has another document, of another release, and would send it back.
+            (Some(_), Some(asked)) if *asked != *hash && self.is_sent => {}
             (Some(key), Some(asked)) if *asked != *hash => {
                 return ControlFlow::Break(redirect(response, &url(key, hash)));
             }
@@ -312,6 +317,13 @@ impl Failure {
             }
         }
     }
+}
+
+/// Whether a client says that it was sent here from the same document with another hash. Go's clients say from where they
+/// were sent; of others nothing is known, and they are sent on again.
+fn is_sent(headers: &HeaderMap, path: &str) -> bool {
+    let from = headers.get(REFERER).and_then(|from| from.to_str().ok()).unwrap_or_default();
+    from.split_once('?').is_some_and(|(place, query)| place.ends_with(path) && query.contains("hash="))
 }
 
 /// A document that has changed since the client read the index is somewhere else.

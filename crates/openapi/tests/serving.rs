@@ -100,6 +100,33 @@ async fn who_has_an_old_hash_is_sent_to_the_new_one() {
     assert_eq!(stale.0, 301);
 }
 
+/// Behind a load balancer in front of two releases, neither of which knows the hashes of the other.
+#[tokio::test]
+async fn who_was_sent_on_once_is_not_sent_on_again() {
+    let of = |release: &str| {
+        let set = Arc::new(api_set(&Settings::default()));
+        support::openapi_of(release, move || set.clone(), concord_builtins::annotations)
+    };
+    let (old, new) = (of("1.35"), of("1.36"));
+    let path = "/openapi/v3/apis/apps/v1";
+    for (from, to, release) in [(&old, &new, "1.36"), (&new, &old, "1.35")] {
+        let stale = format!("{path}?hash=OLD");
+        let (status, headers, _) = support::ask(from, &stale, &[]).await;
+        let location = header(&headers, "location");
+        assert_eq!(status, 301);
+        // Go's client says from where it was sent.
+        let referer = format!("https://balancer.example/prefix{stale}");
+        let (status, headers, body) = support::ask(to, location, &[("referer", &referer)]).await;
+        let document: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!((status, &document["info"]["version"]), (200, &release.into()));
+        assert_eq!(header(&headers, "cache-control"), "", "nobody keeps it for what the other release has");
+        assert_eq!(header(&headers, "etag"), format!("\"{}\"", sha512(&body)));
+        let elsewhere = [("referer", "https://balancer.example/openapi/v3/api/v1?hash=OLD")];
+        assert_eq!(support::ask(to, location, &elsewhere).await.0, 301);
+        assert_eq!(support::ask(to, location, &[]).await.0, 301);
+    }
+}
+
 #[tokio::test]
 async fn what_the_client_has_is_not_sent_again() {
     let server = Server::new();

@@ -72,7 +72,7 @@ impl Assembly {
         base: &Base,
         reloader: &mut Reloader,
     ) -> anyhow::Result<Self> {
-        let Base { engine, pki_dir, .. } = base;
+        let Base { engine, pki_dir, data_dir } = base;
         // Not before the store, whose lock keeps a second server away from the certificates, too.
         let Pki { identity, admin, front_proxy, authorities } = Pki::open(&options.serving, pki_dir)?;
         let metrics = Arc::new(Metrics::default());
@@ -89,7 +89,8 @@ impl Assembly {
         // After the tokens of a file, as upstream.
         authentication.tokens.push(accounts.authenticator());
         let services = following.api_services;
-        let aggregator = aggregation::aggregator(services, options, shown, &replica, metrics.clone());
+        let aggregator =
+            aggregation::aggregator(services, options, shown, &replica, metrics.clone(), data_dir);
         let ground = Ground {
             store,
             keyring: at_rest.keyring(),

@@ -107,8 +107,8 @@ fn without_unserved_types(document: &mut Value) {
     for (_, _, operation) in operations(document) {
         let is_discovery = operation.get("x-kubernetes-action").is_none();
         let is_served = |name: &str| {
-            !name.contains("cbor")
-                && !(is_discovery && name.starts_with("application/vnd.kubernetes.protobuf"))
+            let is_protobuf = name.starts_with("application/vnd.kubernetes.protobuf");
+            !name.contains("cbor") && (!is_protobuf || !is_discovery)
         };
         let served = |of: &mut Value| {
             let types = of.get_mut("content").and_then(Value::as_object_mut);

@@ -4,6 +4,8 @@
 pub(crate) mod exemptions;
 #[allow(dead_code, reason = "not every test uses it")]
 pub(crate) mod structure;
+#[allow(dead_code, reason = "not every test uses it")]
+pub(crate) mod validator;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -25,8 +27,17 @@ pub(crate) fn openapi_with(
     set: impl Fn() -> Arc<ApiSet> + Send + Sync + 'static,
     annotations: fn() -> Map<String, Value>,
 ) -> OpenApi {
+    openapi_of("1.36", set, annotations)
+}
+
+/// Documents of a release.
+pub(crate) fn openapi_of(
+    release: &str,
+    set: impl Fn() -> Arc<ApiSet> + Send + Sync + 'static,
+    annotations: fn() -> Map<String, Value>,
+) -> OpenApi {
     let contents = Contents {
-        release: "1.36".to_owned(),
+        release: release.to_owned(),
         annotations,
         definitions: Box::new(|_| None),
         services: OPENID.iter().collect(),
