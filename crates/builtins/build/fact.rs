@@ -80,7 +80,19 @@ impl Facts {
         let keys = merging.keys();
         let enums = Table::parse(&read("enums.txt")?)?;
         let documents = Table::parse(&read("documents.txt")?)?;
-        Ok(Self { presence, required, embedded, merging, since, until, gated, go_types, keys, enums, documents })
+        Ok(Self {
+            presence,
+            required,
+            embedded,
+            merging,
+            since,
+            until,
+            gated,
+            go_types,
+            keys,
+            enums,
+            documents,
+        })
     }
 
     /// Whether some list tells its items apart by a field of this name.

@@ -90,7 +90,8 @@ fn fields_are_known_to_the_last_release_that_had_them() {
         let until: Release = until.parse().expect("a release");
         for release in Release::all().filter(|release| *release >= until) {
             let fields = structs(release);
-            let is_known = fields.get(&(group.clone(), name.clone())).is_some_and(|of| of.contains_key(&field));
+            let is_known =
+                fields.get(&(group.clone(), name.clone())).is_some_and(|of| of.contains_key(&field));
             assert_eq!(is_known, release == until, "{release}: {group} {name}.{field}");
         }
     }
