@@ -7,7 +7,9 @@ use std::{
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use concord_server::{Admission, Attributes, Deadline, FlowControl, FlowMetrics, LevelSeats, Metrics, Seat};
+use concord_server::{
+    Admission, Attributes, Deadline, FlowControl, FlowMetrics, LevelSeats, Metrics, Seat, note_wait,
+};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use tokio::{
@@ -232,7 +234,9 @@ impl FlowController {
         let waiting = Waiting { shared: self.shared.clone(), place: Some(place), seats, flow: flow.clone() };
         let begun = Instant::now();
         let until = deadline.within(self.limits.wait).moment().unwrap_or(begun + self.limits.wait);
-        match timeout_at(until, turn).await {
+        let turned = timeout_at(until, turn).await;
+        note_wait(begun.elapsed());
+        match turned {
             Ok(Ok(())) => Taken::Seat(self.seat(waiting.run(), seats, flow, is_watch, begun.elapsed())),
             _ => {
                 drop(waiting);

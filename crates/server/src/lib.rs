@@ -36,6 +36,7 @@ mod server;
 pub mod test_client;
 mod tls;
 mod version;
+mod waits;
 mod witness;
 
 pub use answer::{Accept, respond_status};
@@ -67,3 +68,4 @@ pub use routes::not_found;
 pub use server::{Drained, Server};
 pub use tls::{Identity, NamedIdentity, TlsOptions, TlsVersion};
 pub use version::Version;
+pub use waits::note_wait;

@@ -500,7 +500,22 @@ async fn what_webhooks_do_is_counted() {
         assert_eq!(world.create_map("a").await.0, code);
         world.forget(VALIDATING, "w").await;
     }
+    for (kind, name) in [(MUTATING, "slow-a"), (VALIDATING, "slow-b")] {
+        world.configure(kind, "w", "/hang", &json!({"failurePolicy": "Ignore", "timeoutSeconds": 1})).await;
+        assert_eq!(world.create_map(name).await.0, 201);
+        world.forget(kind, "w").await;
+    }
     let metrics = world.admin.get("/metrics").await.expect("metrics").body;
+    let seconds = |name: &str| -> f64 {
+        let line = metrics.lines().find(|line| {
+            line.starts_with(&format!("apiserver_request_{name}duration_seconds_sum{{"))
+                && line.contains("resource=\"configmaps\"")
+                && line.contains("verb=\"POST\"")
+        });
+        line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok()).expect("a time")
+    };
+    let waited = seconds("") - seconds("sli_");
+    assert!((2.0..2.9).contains(&waited), "service levels are without the waits for webhooks: {waited}");
     let hook = "name=\"hook.example.org\",operation=\"CREATE\"";
     for counted in [
         format!(
@@ -512,7 +527,7 @@ async fn what_webhooks_do_is_counted() {
         format!(
             "webhook_rejection_count{{error_type=\"calling_webhook_error\",{hook},rejection_code=\"500\",type=\"validating\"}} 1\n"
         ),
-        "webhook_fail_open_count{name=\"hook.example.org\",type=\"validating\"} 1\n".to_owned(),
+        "webhook_fail_open_count{name=\"hook.example.org\",type=\"validating\"} 2\n".to_owned(),
         format!("webhook_request_total{{code=\"500\",{hook},rejected=\"false\",type=\"validating\"}} 1\n"),
         format!(
             "webhook_admission_duration_seconds_count{{{hook},rejected=\"true\",type=\"validating\"}} 3\n"

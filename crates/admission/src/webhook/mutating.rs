@@ -4,6 +4,7 @@ use concord_codec::{Limits, decode_value};
 use concord_merge::{JsonPatch, JsonPatchError};
 use concord_meta::{Status, go::quote};
 use concord_registry::Object;
+use concord_server::note_wait;
 use serde_json::{Value, json};
 
 use super::{Question, Webhook, answer::Answer, call::Failure};
@@ -90,6 +91,7 @@ impl Turn<'_> {
             Ok(answer) => self.apply(&answer, question, object),
             Err(failure) => Err(failure),
         };
+        note_wait(begun.elapsed());
         let changed = *outcome.as_ref().unwrap_or(&false);
         let told = json!({
             "configuration": webhook.configuration, "webhook": webhook.name, "mutated": changed,

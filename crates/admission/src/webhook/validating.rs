@@ -3,6 +3,7 @@ use std::{sync::Arc, time::Instant};
 use async_trait::async_trait;
 use concord_meta::Status;
 use concord_registry::{Admission, Attributes, Object};
+use concord_server::note_wait;
 use futures_util::future::join_all;
 
 use super::{Question, Webhook};
@@ -38,7 +39,10 @@ impl Admission for ValidatingWebhooks {
             .map(|(at, (webhook, question))| self.call(&request, webhook, question, at));
         // All of them are heard, also after one refused: each has its say in warnings and annotations. Of several
         // refusals the first is told.
-        join_all(calls).await.into_iter().collect()
+        let begun = Instant::now();
+        let said = join_all(calls).await;
+        note_wait(begun.elapsed());
+        said.into_iter().collect()
     }
 }
 

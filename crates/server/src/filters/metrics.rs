@@ -1,4 +1,4 @@
-use std::{sync::Arc, task::Poll};
+use std::{sync::Arc, task::Poll, time::Duration};
 
 use http::StatusCode;
 use hyper::body::Body as _;
@@ -9,8 +9,9 @@ use super::gzip::PlainLength;
 use crate::{
     Deprecated, RequestContext as _, Served, Terminated,
     http::{Filter, Request, Response},
-    metrics::{Metrics, RequestLabels},
+    metrics::{Metrics, RequestLabels, Times},
     sending::{SMALL, Sending},
+    waits,
     witness::{Polled, Witness, witnessed},
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct RequestMetrics<H> {
 impl<H: Filter> Filter for RequestMetrics<H> {
     async fn call(&self, request: Request) -> Response {
         let (labels, received) = (RequestLabels::of(&request), request.received());
-        let mut response = self.inner.call(request).await;
+        let (mut response, waited) = waits::during(self.inner.call(request)).await;
         let extensions = response.extensions_mut();
         let (served, deprecated) = (extensions.remove::<Served>(), extensions.remove::<Deprecated>());
         if let Some(terminated) = extensions.remove::<Terminated>() {
@@ -47,7 +48,8 @@ impl<H: Filter> Filter for RequestMetrics<H> {
         }
         let plain = response.extensions_mut().remove::<PlainLength>().map(|PlainLength(length)| length);
         let size = plain.or_else(|| response.body().size_hint().exact());
-        self.metrics.requests().record(&labels, response.status(), received.elapsed(), size);
+        let times = Times { whole: received.elapsed(), waited };
+        self.metrics.requests().record(&labels, response.status(), times, size);
         // What is this small is sent at once.
         if response.body().size_hint().upper().is_some_and(|length| length <= SMALL) {
             return response;
@@ -70,7 +72,8 @@ impl Witness for Lasting {}
 impl Drop for Lasting {
     fn drop(&mut self) {
         self.open.dec();
-        self.metrics.requests().record(&self.labels, self.status, self.received.elapsed(), None);
+        let times = Times { whole: self.received.elapsed(), waited: Duration::ZERO };
+        self.metrics.requests().record(&self.labels, self.status, times, None);
     }
 }
 
@@ -101,8 +104,6 @@ impl Drop for Partial {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use async_trait::async_trait;
     use bytes::Bytes;
     use futures_util::{StreamExt as _, stream};

@@ -53,7 +53,7 @@ pub use migration::MigrationMetrics;
 pub use peers::PeerMetrics;
 use process::Process;
 pub use queues::QueueMetrics;
-pub(crate) use requests::RequestLabels;
+pub(crate) use requests::{RequestLabels, Times};
 use requests::Requests;
 pub(crate) use slis::Slis;
 use storage::Storage;

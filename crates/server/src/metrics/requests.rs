@@ -41,6 +41,15 @@ pub(crate) struct RequestLabels {
     info: Arc<RequestInfo>,
 }
 
+/// How long a request took.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    /// From beginning to end.
+    pub(crate) whole: Duration,
+    /// For its turn, and for webhooks.
+    pub(crate) waited: Duration,
+}
+
 /// What requests with the same labels count in.
 struct Series {
     /// By status code; there are few.
@@ -169,12 +178,12 @@ impl Requests {
     }
 
     /// Counts an answered request.
-    pub(crate) fn record(&self, labels: &RequestLabels, code: StatusCode, time: Duration, size: Option<u64>) {
+    pub(crate) fn record(&self, labels: &RequestLabels, code: StatusCode, times: Times, size: Option<u64>) {
         let series = self.series(labels);
         self.counter(&series, labels, code).inc();
-        series.duration.observe(time.as_secs_f64());
+        series.duration.observe(times.whole.as_secs_f64());
         if labels.dry_run.is_empty() {
-            series.sli_duration.observe(time.as_secs_f64());
+            series.sli_duration.observe(times.whole.saturating_sub(times.waited).as_secs_f64());
         }
         if let Some(size) = size.filter(|_| labels.is_read()) {
             series.sizes.observe(size as f64);
@@ -308,7 +317,8 @@ mod tests {
         let record = |method: &str, uri: &str, code: u16, millis, size| {
             let code = StatusCode::from_u16(code).expect("a code");
             let labels = RequestLabels::of(&request(method, uri));
-            metrics.requests().record(&labels, code, Duration::from_millis(millis), size);
+            let times = Times { whole: Duration::from_millis(millis), waited: Duration::from_millis(1) };
+            metrics.requests().record(&labels, code, times, size);
         };
         record("GET", "/api/v1/namespaces/a/pods/b", 200, 3, Some(1500));
         record("GET", "/api/v1/namespaces/a/pods/c", 200, 30, Some(150));
@@ -323,6 +333,7 @@ mod tests {
             format!("apiserver_request_duration_seconds_bucket{{{pods},le=\"0.005\"}} 2\n"),
             format!("apiserver_request_duration_seconds_count{{{pods}}} 3\n"),
             format!("apiserver_request_sli_duration_seconds_bucket{{{pods_sli},le=\"0.05\"}} 3\n"),
+            format!("apiserver_request_sli_duration_seconds_sum{{{pods_sli}}} 0.031\n"),
             format!("apiserver_response_sizes_bucket{{{pods_sli},le=\"1000\"}} 2\n"),
             r#"dry_run="All",group="",resource="pods",scope="resource",subresource="",verb="POST""#
                 .to_owned(),
