@@ -1,6 +1,8 @@
 //! The rules of the house that a machine can check. ARCHITECTURE.md says why each exists; every rule here
 //! comes with a test that shows it can fail.
 
+#[path = "tidy/gates.rs"]
+mod gates;
 #[path = "tidy/layers.rs"]
 mod layers;
 #[path = "tidy/manifests.rs"]

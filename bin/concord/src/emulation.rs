@@ -21,7 +21,11 @@ impl Emulation {
     pub(crate) fn new(options: &ApiOptions) -> anyhow::Result<Self> {
         let release = emulated(&options.emulated_version).context("--emulated-version")?;
         let features = FeatureGates::parse(release, min_compatibility(release), &options.feature_gates);
-        Ok(Self { release, features: Arc::new(features.context("--feature-gates")?) })
+        let features = features.context("--feature-gates")?;
+        for name in features.without_effect(release, &options.feature_gates) {
+            tracing::warn!("--feature-gates: nothing in this server depends on {name}");
+        }
+        Ok(Self { release, features: Arc::new(features) })
     }
 }
 

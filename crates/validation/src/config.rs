@@ -4,7 +4,8 @@ use concord_meta::names;
 use serde_json::Value;
 
 use crate::{
-    meta,
+    json::base64,
+    key_pair, meta,
     node::{Node, Root},
     rules::same,
 };
@@ -118,6 +119,19 @@ fn docker_config<'v>(data: Node<'v>, key: &'static str) {
                 data.key(key).invalid("<secret contents redacted>", problem);
             }
         }
+    }
+}
+
+/// A certificate and a key that do not belong together are stored all the same.
+pub(crate) fn secret_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+    if new.object().get("type").map_or("", text) != "kubernetes.io/tls" {
+        return;
+    }
+    let data = new.get("data");
+    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| base64(data.str(name)));
+    let [certificate, key] = [&certificate, &key].map(|bytes| String::from_utf8_lossy(bytes));
+    if let Some(problem) = key_pair::problem(&certificate, &key) {
+        new.warn(problem);
     }
 }
 

@@ -45,7 +45,7 @@ const fn warning(rules: Rules, warnings: for<'v> fn(Root<'v>, Option<Root<'v>>))
 pub(crate) static KINDS: &[Rules] = &[
     warning(rules("", "Pod", pod::create, pod::update), pod::warnings),
     rules("", "ConfigMap", config::config_map, config::config_map_update),
-    rules("", "Secret", config::secret, config::secret_update),
+    warning(rules("", "Secret", config::secret, config::secret_update), config::secret_warnings),
     warning(rules("", "Service", service::create, service::update), service::warnings),
     warning(rules("", "Endpoints", endpoints::endpoints, endpoints::endpoints_update), endpoints::endpoints_warnings),
     rules("", "Event", event::event, event::event_update),

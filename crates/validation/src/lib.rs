@@ -26,6 +26,7 @@ mod gates;
 mod internal;
 mod ip;
 mod json;
+mod key_pair;
 mod keys;
 mod kinds;
 mod labels;

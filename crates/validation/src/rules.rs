@@ -230,6 +230,27 @@ pub(crate) fn env_name(name: &str) -> Vec<String> {
     }
 }
 
+/// The name of an environment variable where RelaxedEnvironmentVariableValidation is off.
+pub(crate) fn strict_env_name(name: &str) -> Vec<String> {
+    const TEXT: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or \
+        '.', and must not start with a digit";
+    let fits = !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    let mut problems = Vec::new();
+    if !fits {
+        let examples = ["my.env-name", "MY_ENV.NAME", "MyEnvName1"];
+        problems.push(pattern(TEXT, "[-._a-zA-Z][-._a-zA-Z0-9]*", &examples));
+    }
+    match name {
+        "." => problems.push("must not be '.'".to_owned()),
+        ".." => problems.push("must not be '..'".to_owned()),
+        _ if name.starts_with("..") => problems.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    problems
+}
+
 /// The name of an HTTP header.
 pub(crate) fn http_header_name(name: &str) -> Vec<String> {
     if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {

@@ -190,7 +190,7 @@ pub(crate) fn csi_driver(root: Root<'_>) {
     token_requests(requests);
     let modes = spec.get("volumeLifecycleModes");
     modes.items().for_each(|mode| modes.holding(mode.value()).one_of(&["Persistent", "Ephemeral"]));
-    if !spec.has("seLinuxMount") {
+    if !spec.has("seLinuxMount") && spec.gate(Gate::SELinuxMountReadWriteOncePod) {
         spec.child("seLinuxMount").required("");
     }
     let period = spec.get("nodeAllocatableUpdatePeriodSeconds");

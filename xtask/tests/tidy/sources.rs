@@ -53,7 +53,7 @@ fn a_test_that_nobody_has_is_found() {
 }
 
 /// Every text file under version control.
-fn tracked() -> Vec<(String, String)> {
+pub(crate) fn tracked() -> Vec<(String, String)> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().expect("git runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let names = String::from_utf8(output.stdout).expect("paths are text");

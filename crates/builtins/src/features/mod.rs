@@ -111,6 +111,14 @@ impl FeatureGates {
         self.on.get(name).copied().unwrap_or(false)
     }
 
+    /// Those of the gates that are set, and not as they are by default, which nothing in this server depends on: they belong
+    /// to other components of a cluster, or to parts of upstream's server that this one does not have.
+    pub fn without_effect<S: AsRef<str>>(&self, release: Release, values: &[S]) -> Vec<&'static str> {
+        let asked = asked(values).unwrap_or_default();
+        let idle = gates().filter(|gate| !gate.is_used() && asked.contains_key(gate.name));
+        idle.filter(|gate| self.enabled(gate.name) != gate.default_in(release)).map(|gate| gate.name).collect()
+    }
+
     /// The oldest release that the server shares a store with: what is new in the store must make sense to it.
     pub fn min_compatibility(&self) -> Release {
         self.min_compatibility

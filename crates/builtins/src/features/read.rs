@@ -47,6 +47,11 @@ impl Gate {
         self.in_release(release).is_some_and(|state| state.on || (!state.locked && here()))
     }
 
+    /// Whether something in this server depends on it.
+    pub(super) fn is_used(&self) -> bool {
+        self.words("here").any(|value| value == "used")
+    }
+
     /// What it has been, the oldest first.
     pub(super) fn states(&self) -> impl Iterator<Item = (Release, State)> {
         let words = self.line.split(' ').filter_map(|word| word.split_once('='));

@@ -99,3 +99,14 @@ fn what_makes_no_sense_is_refused_in_upstreams_words() {
         assert_eq!(parse(emulated, &[values]), Err(complaint.to_owned()));
     }
 }
+
+#[test]
+fn gates_that_nothing_depends_on_are_told() {
+    let values = ["WatchList=false,PodDeletionCost=false"];
+    let gates = parse("1.36", &values).expect("good");
+    let release = release("1.36");
+    let told = gates.without_effect(release, &values);
+    assert_eq!(told, ["WatchList"]);
+    let as_it_is = parse("1.36", &["WatchList=true"]).expect("good");
+    assert_eq!(as_it_is.without_effect(release, &["WatchList=true"]), [""; 0]);
+}

@@ -4,7 +4,7 @@ use concord_meta::go;
 use serde_json::{Map, Value};
 
 use super::{Options, all_containers};
-use crate::{json, node::Node, rules::local_descending_path};
+use crate::{gates::Gate, json, node::Node, rules::local_descending_path};
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
@@ -26,7 +26,8 @@ pub(super) fn pod_specific<'v>(annotations: Node<'v>, spec: Node<'v>, options: &
     {
         annotations.invalid(TOLERATIONS, why);
     }
-    if !options.invalid_deletion_cost && !has_valid_deletion_cost(annotations) {
+    let checks_cost = annotations.gate(Gate::PodDeletionCost) && !options.invalid_deletion_cost;
+    if checks_cost && !has_valid_deletion_cost(annotations) {
         let cost = text(map, DELETION_COST).unwrap_or_default();
         annotations.key(DELETION_COST).invalid(cost, "must be a 32bit integer");
     }

@@ -3,8 +3,9 @@
 use concord_meta::names;
 
 use crate::{
+    gates::Gate,
     node::Node,
-    rules::{env_name, no_backsteps, qualified_name},
+    rules::{Check, env_name, no_backsteps, qualified_name, strict_env_name},
 };
 
 const ENV_FIELDS: [&str; 9] = [
@@ -63,9 +64,17 @@ const SOURCES: [(&str, Rule); 5] = [
     ("fileKeyRef", file_key_selector),
 ];
 
+/// What the names of variables must be.
+fn name_rule(node: Node<'_>) -> Check {
+    match node.gate(Gate::RelaxedEnvironmentVariableValidation) {
+        true => env_name,
+        false => strict_env_name,
+    }
+}
+
 pub(super) fn env(variables: Node<'_>) {
     for variable in variables.items() {
-        variable.get("name").required_and(env_name);
+        variable.get("name").required_and(name_rule(variable));
         if variable.has("valueFrom") {
             value_from(variable.get("valueFrom"), variable.str("value"));
         }
@@ -93,7 +102,7 @@ fn value_from(node: Node<'_>, value: &str) {
 
 pub(super) fn env_from(sources: Node<'_>) {
     for source in sources.items() {
-        source.get("prefix").optional_and(env_name);
+        source.get("prefix").optional_and(name_rule(source));
         let mut count = 0;
         for reference in ["configMapRef", "secretRef"] {
             if source.has(reference) {

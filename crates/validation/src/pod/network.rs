@@ -4,6 +4,7 @@ use concord_meta::names;
 
 use super::Pod;
 use crate::{
+    gates::Gate,
     ip::legacy_ip,
     node::Node,
     rules::{max_characters, pattern},
@@ -53,9 +54,10 @@ pub(super) fn dns_config(config: Node<'_>, policy: &str) {
             "must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search list"
         ));
     }
-    for search in searches.items().filter(|search| search.text() != ".") {
+    let relaxed = searches.gate(Gate::RelaxedDNSSearchValidation);
+    for search in searches.items().filter(|search| !relaxed || search.text() != ".") {
         let text = search.text().strip_suffix('.').unwrap_or(search.text());
-        search.check_text(text, search_path);
+        search.check_text(text, if relaxed { search_path } else { names::dns1123_subdomain });
     }
     for option in config.get("options").items() {
         if option.str("name").is_empty() {

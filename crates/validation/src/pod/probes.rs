@@ -1,7 +1,7 @@
 //! Probes and hooks of containers.
 
 use super::Pod;
-use crate::{node::Node, rules::http_header_name};
+use crate::{gates::Gate, node::Node, rules::http_header_name};
 
 type Rule = fn(Node<'_>, Option<i64>);
 
@@ -25,10 +25,18 @@ fn http_get(node: Node<'_>) {
 
 fn sleep(node: Node<'_>, grace: Option<i64>) {
     let seconds = node.num("seconds");
-    if let Some(grace) = grace
-        && !(0..=grace).contains(&seconds)
-    {
-        let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+    let Some(grace) = grace else { return };
+    let (least, detail) = match node.gate(Gate::PodLifecycleSleepActionAllowZero) {
+        true => (0, format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})")),
+        false => (
+            1,
+            format!(
+                "must be greater than 0 and less than terminationGracePeriodSeconds ({grace}). Enable \
+                 AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
+            ),
+        ),
+    };
+    if !(least..=grace).contains(&seconds) {
         node.invalid(seconds, detail);
     }
 }
