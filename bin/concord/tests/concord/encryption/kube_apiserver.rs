@@ -1,6 +1,7 @@
 //! Beside a kube-apiserver with the same file, on the same etcd: each reads what the other one wrote.
 //!
-//! `CONCORD_KUBE_APISERVER` names the binary; without it there is nothing to compare with.
+//! `CONCORD_KUBE_APISERVER` names the binary; without it there is nothing to compare with. It needs a younger etcd than the
+//! oldest that we take: `CONCORD_ETCD`.
 
 use std::{
     fs,
@@ -115,7 +116,9 @@ async fn each_reads_what_the_other_one_encrypted() {
     // What is left of the last one is about something that is kept as it is.
     let file = EncryptionFile::new(&format!("{rules}[leases.coordination.k8s.io]"), "[{identity: {}}]");
     let (etcd, data) = (Cluster::single().await.expect("an etcd"), tempdir().expect("a directory"));
-    let flags = [format!("--etcd-servers={}", etcd.endpoints()[0]), file.flag()];
+    // By itself each would take the name of the machine for its own.
+    let flags =
+        [format!("--etcd-servers={}", etcd.endpoints()[0]), file.flag(), "--server-id=ours".to_owned()];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let server = Program::start_with(data.path(), &flags).await;
     server.ready(200).await;
