@@ -54,6 +54,9 @@ pub struct Settings {
     pub renew_interval: Duration,
     /// How often everything is looked through for leftovers, besides at every change. Default: every minute.
     pub collect_interval: Duration,
+    /// How long a write waits for its version to be registered before it is refused. Default: 15 seconds, far longer than
+    /// registration takes while the store works.
+    pub gate_patience: Duration,
 }
 
 impl Default for Settings {
@@ -69,6 +72,7 @@ impl Default for Settings {
             lease_duration: Duration::from_secs(3600),
             renew_interval: Duration::from_secs(10),
             collect_interval: Duration::from_secs(60),
+            gate_patience: Duration::from_secs(15),
         }
     }
 }
@@ -180,6 +184,7 @@ impl Fleet {
             lease_key: lease_key(&leases, &identity.id),
             built_in: built_in.iter().map(|known| (known.prefix.clone(), known.record.name())).collect(),
             registers: settings.register_versions,
+            patience: settings.gate_patience,
         });
         Ok(Arc::new(Self {
             settings,

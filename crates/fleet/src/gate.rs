@@ -16,9 +16,6 @@ use crate::{
     view::{Known, Shared},
 };
 
-/// How long a write waits for its gate to open.
-const PATIENCE: Duration = Duration::from_secs(15);
-
 /// The gate of one process of a server.
 pub(crate) struct WriteGate {
     pub(crate) shared: Arc<Shared>,
@@ -32,6 +29,8 @@ pub(crate) struct WriteGate {
     pub(crate) built_in: HashMap<Bytes, String>,
     /// Whether versions have to be registered; if not, only the lease is compared.
     pub(crate) registers: bool,
+    /// How long a write waits.
+    pub(crate) patience: Duration,
 }
 
 impl WriteGate {
@@ -117,7 +116,7 @@ impl Gate for WriteGate {
                 Err(closed) => closed,
             };
             let mut changes = self.shared.changes();
-            let until = *deadline.get_or_insert_with(|| Instant::now() + PATIENCE);
+            let until = *deadline.get_or_insert_with(|| Instant::now() + self.patience);
             // It may have opened since.
             if self.compares(&self.shared.known(), txn).is_ok() {
                 continue;

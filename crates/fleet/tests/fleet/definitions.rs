@@ -87,7 +87,7 @@ async fn many_definitions_are_registered_at_once() {
 async fn a_write_that_waits_for_a_custom_resource_is_told_what_keeps_it() {
     let log = Log::new();
     let (store, _) = Faulty::new(&log.store, None);
-    let server = Server::start_on(&log, store.clone(), &Kind::new("a"));
+    let server = Server::start_on(&log, store.clone(), &Kind::impatient("a"));
     server.registered().await;
     let of_foos = "/registry/storageversions/example.com.foos";
     store.refuse(move |txn| txn.writes.iter().any(|write| write.key() == of_foos));

@@ -96,7 +96,7 @@ async fn the_next_process_of_a_server_supersedes_the_last_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lost_its_id_to_another_server_says_what_the_operator_has_to_do() {
     let log = Log::new();
-    let first = Server::ready(&log, &Kind::new("a")).await;
+    let first = Server::ready(&log, &Kind::impatient("a")).await;
     let checks = first.fleet.health(concord_server::HealthChecks::new());
     wait_for("health", || async { checks.is_ready().await.then_some(()) }).await;
     let mut other = Kind::new("a");

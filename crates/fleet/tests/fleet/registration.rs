@@ -213,7 +213,7 @@ async fn essential_objects_that_others_may_be_able_to_read_are_left_to_the_opera
         "spec": {"holderIdentity": "b_1", "leaseDurationSeconds": 3600, "renewTime": "2100-01-01T00:00:00.000000Z"}});
     let lease = ("/registry/leases/kube-system/b", lease.to_string());
     log.store.transact(Txn::new().put(key, "\0not JSON").put(lease.0, lease.1)).await.expect("stored");
-    let server = Server::start(&log, &Kind::new("a"));
+    let server = Server::start(&log, &Kind::impatient("a"));
     let refused = server.config_map("a--1").await.expect_err("nobody may write");
     let why = r#"the stored StorageVersion "core.namespaces" cannot be read"#;
     assert!(refused.message.contains(why) && refused.message.contains(r#"["b"]"#), "{refused}");

@@ -67,6 +67,13 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
+    /// A server whose writes do not wait for long.
+    pub(crate) fn impatient(id: &'static str) -> Self {
+        let mut kind = Self::new(id);
+        kind.settings.gate_patience = Duration::from_secs(1);
+        kind
+    }
+
     pub(crate) fn new(id: &'static str) -> Self {
         Self {
             release: "1.36",
