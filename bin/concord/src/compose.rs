@@ -114,7 +114,8 @@ impl Parts {
         });
         let resolver = webhooks::resolver(&options.webhooks, &replica, &prefix);
         let converters = Arc::new(webhooks::client(resolver.clone(), &metrics));
-        let customs = CustomResources::new(&set, &prefix, definitions.clone(), converters)
+        let minor = emulation.features.min_compatibility().minor();
+        let customs = CustomResources::new(&set, &prefix, definitions.clone(), converters, minor)
             .context("there are no CustomResourceDefinitions")?;
         let customs = Arc::new(customs);
         let authorizer = &access.authorizer;

@@ -108,26 +108,28 @@ pub(crate) fn holds(definition: &Object, condition: &str) -> bool {
 
 impl Definition {
     /// What an object of the log says, if it is a definition whose names were accepted. What did not change is taken
-    /// from `before`.
-    pub(crate) fn read(object: &Object, before: Option<&Self>) -> Option<Self> {
+    /// from `before`. `minor` is the oldest minor version of Kubernetes that the server has to get along with.
+    pub(crate) fn read(object: &Object, minor: u16, before: Option<&Self>) -> Option<Self> {
         let names = Names::of(object.get("status")?.get("acceptedNames")?);
-        Self::read_as(names, object, before)
+        Self::read_as(names, object, minor, before)
     }
 
     /// The same for a definition that has lost names it once had, as if it still had all it wants: its objects are where
     /// they were written.
-    pub(crate) fn read_wanted(object: &Object) -> Option<Self> {
-        Self::read_as(Names::of(object.get("spec")?.get("names")?), object, None)
+    pub(crate) fn read_wanted(object: &Object, minor: u16) -> Option<Self> {
+        Self::read_as(Names::of(object.get("spec")?.get("names")?), object, minor, None)
     }
 
-    fn read_as(names: Names, object: &Object, before: Option<&Self>) -> Option<Self> {
+    fn read_as(names: Names, object: &Object, minor: u16, before: Option<&Self>) -> Option<Self> {
         if names.plural.is_empty() || names.kind.is_empty() {
             return None;
         }
         let spec = object.get("spec")?;
         let group = spec["group"].as_str()?.to_owned();
         let versions = spec["versions"].as_array()?;
-        let versions = versions.iter().filter_map(|version| Version::read(version, &group, &names, before));
+        let preserves = spec["preserveUnknownFields"] == true;
+        let schemas = Schemas { place: (&group, &names.plural), minor, preserves };
+        let versions = versions.iter().filter_map(|version| Version::read(version, &schemas, before));
         let conversion = match spec["conversion"]["strategy"] == "Webhook" {
             true => Conversion::Webhook(Webhook::read(&spec["conversion"]["webhook"])),
             false => Conversion::None,
@@ -186,21 +188,36 @@ fn stored_version(spec: &Value) -> Option<&str> {
     versions.iter().find(|version| version["storage"] == true)?["name"].as_str()
 }
 
+/// How the schemas of a definition are read, whatever they say.
+struct Schemas<'a> {
+    /// The group and the plural, for people.
+    place: (&'a str, &'a str),
+    minor: u16,
+    /// Whether nothing is pruned.
+    preserves: bool,
+}
+
+impl Schemas<'_> {
+    fn compile(&self, version: &str, schema: &Value) -> Option<Schema> {
+        let (group, plural) = self.place;
+        let schema = Schema::compile(schema).inspect_err(|error| {
+            tracing::warn!(group, plural, version, %error, "A version of a CustomResourceDefinition cannot be served.");
+        });
+        let schema = schema.ok()?.compatible_with(self.minor);
+        Some(if self.preserves { schema.preserving_unknown_fields() } else { schema })
+    }
+}
+
 impl Version {
-    fn read(version: &Value, group: &str, names: &Names, before: Option<&Definition>) -> Option<Arc<Self>> {
+    fn read(version: &Value, schemas: &Schemas<'_>, before: Option<&Definition>) -> Option<Arc<Self>> {
         let name = version["name"].as_str()?.to_owned();
-        let digest = digest(version);
+        let digest = digest(version, schemas.preserves);
         if let Some(before) = before.and_then(|before| before.version(&name))
             && before.digest == digest
         {
             return Some(Arc::clone(before));
         }
-        let schema = Schema::compile(&version["schema"]["openAPIV3Schema"]);
-        let schema = schema
-            .inspect_err(|error| {
-                tracing::warn!(group, plural = names.plural, version = name, %error, "A version of a CustomResourceDefinition cannot be served.");
-            })
-            .ok()?;
+        let schema = schemas.compile(&name, &version["schema"]["openAPIV3Schema"])?;
         let subresources = &version["subresources"];
         let schema = Arc::new(schema);
         Some(Arc::new(Self {
@@ -219,8 +236,10 @@ impl Version {
     }
 }
 
-fn digest(version: &Value) -> [u8; 32] {
-    let digest = digest::digest(&digest::SHA256, &concord_codec::encode(version));
+fn digest(version: &Value, preserves: bool) -> [u8; 32] {
+    let mut text = concord_codec::encode(version);
+    text.push(u8::from(preserves));
+    let digest = digest::digest(&digest::SHA256, &text);
     digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
@@ -268,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_definition_is_read() {
-        let read = Definition::read(&definition(&json!({"type": "object"}), 1), None).expect("a definition");
+        let read =
+            Definition::read(&definition(&json!({"type": "object"}), 1), 36, None).expect("a definition");
         assert_eq!((read.group.as_str(), read.stored.as_str()), ("example.com", "v1"));
         assert!(read.namespaced && read.is_established && !read.is_terminating);
         assert_eq!(read.names.short_names, ["f"]);
@@ -282,20 +302,48 @@ mod tests {
     #[test]
     fn what_did_not_change_is_not_read_again() {
         let schema = json!({"type": "object"});
-        let first = Definition::read(&definition(&schema, 1), None).expect("a definition");
-        let same = Definition::read(&definition(&schema, 2), Some(&first)).expect("a definition");
+        let first = Definition::read(&definition(&schema, 1), 36, None).expect("a definition");
+        let same = Definition::read(&definition(&schema, 2), 36, Some(&first)).expect("a definition");
         assert!(first.writes_as(&same));
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
-        let other = Definition::read(&definition(&schema, 3), Some(&same)).expect("a definition");
+        let other = Definition::read(&definition(&schema, 3), 36, Some(&same)).expect("a definition");
         assert!(!same.writes_as(&other));
         let beta = |definition: &Definition| Arc::clone(definition.version("v1beta1").expect("v1beta1"));
         assert!(Arc::ptr_eq(&beta(&same), &beta(&other)), "only the one that changed");
     }
 
     #[test]
+    fn that_nothing_is_pruned_any_more_is_a_change() {
+        let pruning = definition(&json!({"type": "object"}), 1);
+        let mut preserving = pruning.clone();
+        preserving["spec"]["preserveUnknownFields"] = true.into();
+        let preserved = Definition::read(&preserving, 36, None).expect("a definition");
+        let pruned = Definition::read(&pruning, 36, Some(&preserved)).expect("a definition");
+        assert!(!preserved.writes_as(&pruned));
+        let unknown = |definition: &Definition| {
+            let mut object = json!({"x": 1}).as_object().expect("an object").clone();
+            definition.version("v1").expect("v1").schema.prune(&mut object)
+        };
+        assert_eq!((unknown(&preserved), unknown(&pruned)), (Vec::new(), vec!["x".to_owned()]));
+    }
+
+    #[test]
+    fn formats_that_an_older_release_does_not_know_demand_nothing() {
+        let schema =
+            json!({"type": "object", "properties": {"spec": {"type": "string", "format": "k8s-short-name"}}});
+        let object = json!({"spec": "A_"});
+        let errors = |minor: u16| {
+            let read = Definition::read(&definition(&schema, 1), minor, None).expect("a definition");
+            let object = object.as_object().expect("an object");
+            read.version("v1").expect("v1").schema.validate_create(object, None).len()
+        };
+        assert_eq!((errors(33), errors(34)), (0, 1));
+    }
+
+    #[test]
     fn without_accepted_names_there_is_nothing_to_serve() {
         let mut object = definition(&json!({"type": "object"}), 1);
         object.remove("status");
-        assert!(Definition::read(&object, None).is_none());
+        assert!(Definition::read(&object, 36, None).is_none());
     }
 }

@@ -34,6 +34,8 @@ pub struct CustomResources {
     pub(crate) resource: Arc<Resource>,
     pub(crate) storage: Arc<Storage>,
     place: Place,
+    /// The oldest minor version of Kubernetes to get along with.
+    minor: u16,
     /// By the name of the definition, `plural.group`.
     known: RwLock<BTreeMap<String, Arc<Known>>>,
     ledger: Mutex<Ledger>,
@@ -63,18 +65,21 @@ pub(crate) struct Known {
 
 impl CustomResources {
     /// For the definitions that are among these resources; `None` if there are none. `prefix` is what all keys begin
-    /// with, with a slash at the end. Objects of definitions that say so are converted by calling webhooks.
+    /// with, with a slash at the end. Objects of definitions that say so are converted by calling webhooks. `minor` is the
+    /// oldest minor version of Kubernetes that the server has to get along with.
     pub fn new(
         resources: &dyn Resources,
         prefix: &str,
         progress: Arc<Progress>,
         webhooks: Arc<Client>,
+        minor: u16,
     ) -> Option<Self> {
         let version = GroupVersion::new("apiextensions.k8s.io", "v1");
         let resource = resources.find(&version, "customresourcedefinitions")?;
         let storage = Arc::clone(resource.storage()?);
         let place = Place { prefix: prefix.to_owned(), webhooks };
-        Some(Self { resource, storage, place, known: RwLock::default(), ledger: Mutex::default(), progress })
+        let (known, ledger) = (RwLock::default(), Mutex::default());
+        Some(Self { resource, storage, place, minor, known, ledger, progress })
     }
 
     /// Whether everything that was defined when the server started is served.
@@ -104,7 +109,7 @@ impl CustomResources {
         };
         let Some(known) = self.known(name) else {
             // It may have lost its names to another one.
-            return made(&Definition::read_wanted(object)?, 0);
+            return made(&Definition::read_wanted(object, self.minor)?, 0);
         };
         let served = known.endpoints.first().map(|endpoint| Arc::clone(&endpoint.resource));
         // All versions may have been turned off.
@@ -182,7 +187,7 @@ impl CustomResources {
     }
 
     fn read(&self, revision: Revision, object: &Object, before: Option<&Known>) -> Option<Known> {
-        let definition = Definition::read(object, before.map(|before| &before.definition))?;
+        let definition = Definition::read(object, self.minor, before.map(|before| &before.definition))?;
         let same = before.filter(|before| before.definition.writes_as(&definition));
         let since = same.map_or(revision, |before| before.since);
         let mut endpoints = match same.filter(|before| before.definition.names == definition.names) {

@@ -35,7 +35,7 @@ pub use negotiate::{
     meta_transforms, negotiate, negotiate_body, negotiate_patch, negotiate_stream, no_transform,
     wants_pretty,
 };
-pub use object::{TypeMeta, bad_object, missing_api_version, missing_kind, summarize, type_meta};
+pub use object::{TypeMeta, bad_object, missing_kind, summarize, type_meta};
 pub use splice::{NotSpliceable, Splice, TypeFields};
 pub use strict::{Field, FieldTree, Fields, Violation, strict_decoding_error};
 pub use warning::{FieldValidation, UnknownFieldValidation, Warnings};

@@ -85,11 +85,6 @@ pub fn missing_kind(body: &[u8]) -> String {
     format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body))
 }
 
-/// The text about an object without an apiVersion where one is needed.
-pub fn missing_api_version(body: &[u8]) -> String {
-    format!("Object 'apiVersion' is missing in '{}'", String::from_utf8_lossy(body))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +151,5 @@ mod tests {
     #[test]
     fn missing_fields_are_described() {
         assert_eq!(missing_kind(b"{}"), "Object 'Kind' is missing in '{}'");
-        assert_eq!(missing_api_version(b"{}"), "Object 'apiVersion' is missing in '{}'");
     }
 }

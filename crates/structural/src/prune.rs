@@ -17,6 +17,9 @@ impl Schema {
     /// Removes the fields that the schema does not know and answers their paths, sorted. The type and the metadata
     /// of the object, and of resources in it, are left alone.
     pub fn prune(&self, object: &mut Object) -> Vec<String> {
+        if self.preserves_all {
+            return Vec::new();
+        }
         let mut walk = Walk { path: String::new(), unknown: Vec::new() };
         let root = self.root();
         if root.preserves_unknown_fields() {

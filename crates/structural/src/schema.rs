@@ -97,6 +97,8 @@ pub struct Schema {
     names: Box<str>,
     formats: Box<[NamedFormat]>,
     patterns: Box<[Pattern]>,
+    /// Whether nothing is pruned, as definitions that were first written as v1beta1 may demand.
+    pub(crate) preserves_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +207,21 @@ impl Schema {
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         let empty = serde_json::Map::new();
         compile::compile(Props(schema.as_object().unwrap_or(&empty)))
+    }
+
+    /// The same for objects whose unknown fields all stay, which is what `spec.preserveUnknownFields` asks for.
+    #[must_use]
+    pub fn preserving_unknown_fields(self) -> Self {
+        Self { preserves_all: true, ..self }
+    }
+
+    /// The same for a server that must get along with this minor version of Kubernetes: formats that came later demand
+    /// nothing.
+    #[must_use]
+    pub fn compatible_with(mut self, minor: u16) -> Self {
+        let later = self.formats.iter_mut().filter(|named| named.format.since() > minor);
+        later.for_each(|named| named.format = Format::Unknown);
+        self
     }
 
     pub(crate) fn of(props: Props<'_>) -> Result<Self, CompileError> {

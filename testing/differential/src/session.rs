@@ -69,7 +69,7 @@ impl Session {
         let Some(sweep) = case.sweep else {
             let answer = self.send(&case.request, &case.headers, &body)?;
             self.save(case, &answer);
-            let short = short(&answer, &self.variables);
+            let short = [short(&answer, &self.variables), shown(case, &answer)].concat();
             return Ok(Outcome { answers: vec![answer], short });
         };
         let varied = (0..body.len()).map(|at| vary(sweep, &body, at));
@@ -146,6 +146,16 @@ impl Session {
         head.extend_from_slice(b"\r\n");
         head
     }
+}
+
+/// The parts of an answer that a case shows, a line each.
+fn shown(case: &Case, answer: &Answer) -> String {
+    let body: Value = match answer.code {
+        200..300 => serde_json::from_slice(&answer.body).unwrap_or_default(),
+        _ => return String::new(),
+    };
+    let line = |pointer: &String| format!("\n{pointer} {}", body.pointer(pointer).unwrap_or(&Value::Null));
+    case.shows.iter().map(line).collect()
 }
 
 fn is(line: &str, name: &str) -> bool {

@@ -39,6 +39,8 @@ pub struct Case {
     pub body: String,
     /// Variables to take from the answer: a name and a JSON pointer.
     pub saves: Vec<(String, String)>,
+    /// What of the answer is written down, if it is no failure: JSON pointers.
+    pub shows: Vec<String>,
     /// How the body is varied.
     pub sweep: Option<Sweep>,
     /// Why Concord answers differently.
@@ -126,6 +128,7 @@ impl Case {
                 let (name, pointer) = rest.split_once(' ').context("@save needs a name and a pointer")?;
                 self.saves.push((name.to_owned(), pointer.to_owned()));
             }
+            "show" => self.shows.push(rest.to_owned()),
             "sweep" if rest == "cut" => self.sweep = Some(Sweep::Cut),
             "sweep" => {
                 let byte = rest.strip_prefix("put ").context("@sweep is cut, or put and a byte in hex")?;
@@ -143,6 +146,7 @@ impl Case {
         let mut line = |prefix: &str, line: &str| text.push_str(&format!("{prefix}{line}\n"));
         self.headers.iter().for_each(|header| line("", header));
         self.saves.iter().for_each(|(name, pointer)| line("@save ", &format!("{name} {pointer}")));
+        self.shows.iter().for_each(|pointer| line("@show ", pointer));
         match self.sweep {
             Some(Sweep::Cut) => line("@sweep ", "cut"),
             Some(Sweep::Put(byte)) => line("@sweep ", &format!("put {byte:02x}")),
@@ -184,7 +188,7 @@ mod tests {
     use super::*;
 
     const TABLE: &str = "# About it.\n\n### one\nGET /a\n--- 404\n404 page not found\n\n### two\nPOST /b?x=y\n\
-        content-type: text/plain\n@save uid /metadata/uid\n@sweep put ff\n@known why\n\n{\"a\":\n\n1}\n--- 400 BadRequest\n\
+        content-type: text/plain\n@save uid /metadata/uid\n@show /spec\n@sweep put ff\n@known why\n\n{\"a\":\n\n1}\n--- 400 BadRequest\n\
         no\n=== 422\n";
 
     #[test]

@@ -62,6 +62,8 @@ async fn all_are_answered(data: &Path, names: &[&'static str]) {
 const ODD: &[&str] =
     &["access", "bad-bodies", "bad-patches", "bad-requests", "pods", "storage-versions", "verbs"];
 const KINDS: &[&str] = &["devices", "kinds", "admission"];
+/// What is asked of definitions, and of the objects that they define.
+const CUSTOM: &[&str] = &["definitions", "customs"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn odd_requests_get_upstreams_answers() {
@@ -93,6 +95,14 @@ async fn every_field_is_answered_as_upstream_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn definitions_and_their_objects_are_answered_as_upstream_does() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &[ALONE]).await;
+    server.ready(200).await;
+    all_are_answered(data.path(), CUSTOM).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn they_are_the_same_on_etcd() {
     let etcd = Cluster::single().await.expect("an etcd");
     let data = tempdir().expect("a directory");
@@ -100,6 +110,7 @@ async fn they_are_the_same_on_etcd() {
     let server = Program::start_with(data.path(), &[&servers, ALONE]).await;
     server.ready(200).await;
     all_are_answered(data.path(), ODD).await;
+    all_are_answered(data.path(), CUSTOM).await;
     drop(server);
     let server = Program::start_with(data.path(), &[&servers, "--runtime-config=api/all=true", ALONE]).await;
     server.ready(200).await;

@@ -11,6 +11,7 @@ use super::{
     change::Change,
     create::stored,
     managed::field_manager,
+    size::Size,
     update::Edit,
 };
 use crate::{
@@ -82,8 +83,9 @@ impl Registry {
             let manager = field_manager(resource, storage, part, &owned);
             Ok(manager.update(Some(live), Value::Object(new), &context.manager, context.now))
         };
-        let (change, scaling, conversions) = (Change::Set(&set), None, Conversions::default());
-        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions }).await
+        let (change, scaling) = (Change::Set(&set), None);
+        let (conversions, size) = (Conversions::default(), Size::default());
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions, size }).await
     }
 }
 

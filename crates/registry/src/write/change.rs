@@ -11,8 +11,8 @@ use concord_meta::{CauseType, GroupKind, REDACTED, Status, StatusCause, field};
 use concord_schema::Place;
 use serde_json::Value;
 
-use super::{managed::field_manager, size, update::Edit};
-use crate::{Context, Object, Resource, form::Source, metadata};
+use super::{managed::field_manager, update::Edit};
+use crate::{Context, Form, Object, Resource, form::Source, metadata};
 
 /// The most levels an object may have: what bodies are limited to holds for what patches make, too.
 const MAX_DEPTH: usize = 500;
@@ -154,7 +154,9 @@ fn existing(edit: &Edit<'_>, live: Option<&Value>) -> Result<Value, Status> {
 
 /// The new object with the record of owners that follows from what changed.
 fn owned(edit: &Edit<'_>, live: Option<&Value>, new: Value) -> Result<Value, Status> {
-    new.as_object().map_or(Ok(()), |new| size::check(edit.context, new))?;
+    if !new.as_object().is_none_or(|new| edit.size.fits(edit.context, new)) {
+        return Ok(new);
+    }
     let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
     Ok(manager.update(live, new, &edit.context.manager, edit.context.now))
 }
@@ -178,12 +180,17 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
         );
         return Err(Status::conflict(&edit.storage.resource, edit.name.name, why));
     }
+    let lenient = Strictness { validation: FieldValidation::Ignore, found: Vec::new() };
+    if !config.as_object().is_none_or(|config| edit.size.fits(edit.context, config)) {
+        // Whether it is valid together with what others want takes what it is not worth.
+        live.map_or(Ok(()), |_| edit.size.check())?;
+        return typed(edit, config.clone(), Source::Map, &lenient, None);
+    }
     let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
     let context = edit.context;
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
     let applied =
         manager.apply(live, request).map_err(|error| apply_refused(&discreet(edit.resource, error)))?;
-    let lenient = Strictness { validation: FieldValidation::Ignore, found: Vec::new() };
     typed(edit, applied, Source::Map, &lenient, None)
 }
 
@@ -191,6 +198,9 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
 fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<Value, Status> {
     if let Value::Object(object) = &patched {
         let seen = type_meta(object).map_err(|error| error.to_string());
+        if let (Ok(seen), Some(Form::Custom(_))) = (&seen, edit.resource.form()) {
+            edit.resource.check_custom_type(seen, object)?;
+        }
         let said = seen
             .and_then(|seen| edit.resource.other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
         said.map_err(|why| bad_patch(&quoted(edit.resource, || text(object)), &why))?;

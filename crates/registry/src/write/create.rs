@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{
     attempt::{Attempts, Decision},
     managed::field_manager,
-    size, system,
+    size::Size,
+    system,
 };
 use crate::{
     Attributes, Context, Item, Object, ObjectName, Operation, Part, Registry, Resource, Storage,
@@ -36,17 +37,20 @@ impl Registry {
         system::begin_create(&mut object, context.dry_run)?;
         system::place(&mut object, resource, namespace)?;
         system::dedup_owners(&mut object, context, false);
-        size::check(context, &object)?;
-        let conversions = Conversions::default();
-        // A new object has no owners in other versions, so that nothing has to be converted.
-        let manager = field_manager(resource, storage, Part::Main, &conversions);
-        let object = manager.update(None, Value::Object(object), &context.manager, context.now);
-        let Value::Object(object) = object else { return Err(Status::internal_error("not an object")) };
+        let size = Size::default();
+        if size.fits(context, &object) {
+            let conversions = Conversions::default();
+            // A new object has no owners in other versions, so that nothing has to be converted.
+            let manager = field_manager(resource, storage, Part::Main, &conversions);
+            let owned = manager.update(None, Value::Object(object), &context.manager, context.now);
+            let Value::Object(owned) = owned else { return Err(Status::internal_error("not an object")) };
+            object = owned;
+        }
         let mut attempt = 1;
         loop {
             let mut object = object.clone();
             let generated = system::generate_name(&mut object);
-            match self.create_named(context, resource, storage, namespace, object).await {
+            match self.create_named(context, (resource, storage), namespace, object, &size).await {
                 Err(status) if generated && is_already_exists(&status) => {
                     if attempt == GENERATED_NAMES {
                         let name = status.details.map(|details| details.name).unwrap_or_default();
@@ -63,10 +67,10 @@ impl Registry {
     async fn create_named(
         &self,
         context: &Context,
-        resource: &Resource,
-        storage: &Storage,
+        (resource, storage): (&Resource, &Storage),
         namespace: &str,
         mut object: Object,
+        size: &Size,
     ) -> Result<Item, Status> {
         let name = metadata(&object).name().to_owned();
         let attributes = Attributes {
@@ -84,6 +88,7 @@ impl Registry {
         self.admit(&attributes, &mut object).await?;
         system::dedup_owners(&mut object, context, true);
         let mut object = self.complete_create(&attributes, storage, object).await?;
+        size.check()?;
         self.insert(&attributes, storage, &mut object).await
     }
 

@@ -2,13 +2,14 @@
 
 use concord_codec::{
     DecodeError, Decoded, FieldValidation, ListOrder, MediaType, Options, TypeMeta, Violation, bad_object,
-    decode, decode_yaml, missing_api_version, missing_kind, strict_decoding_error, summarize, type_meta,
+    decode, decode_yaml, missing_kind, strict_decoding_error, summarize, type_meta,
 };
-use concord_meta::{GroupVersionKind, REDACTED, Status};
+use concord_meta::{GroupKind, GroupVersion, GroupVersionKind, REDACTED, Status};
 use concord_protobuf::Unknown;
+use concord_structural::validate_type;
 use serde_json::Value;
 
-use crate::{Context, Form, Object, Resource, SubresourceKind, form::Source};
+use crate::{Context, Form, Object, Resource, SubresourceKind, form::Source, metadata};
 
 /// A body that is to become an object.
 #[derive(Clone, Copy)]
@@ -77,14 +78,36 @@ impl Resource {
     }
 
     /// Custom resources must say what they are.
-    fn demand_type_meta(&self, seen: &TypeMeta, bytes: &[u8]) -> Result<(), Status> {
-        if self.order == ListOrder::Sorted && seen.kind.is_empty() {
-            return Err(Status::bad_request(missing_kind(bytes)));
+    fn demand_type_meta(&self, seen: &TypeMeta, object: &Object, bytes: &[u8]) -> Result<(), Status> {
+        if self.order != ListOrder::Sorted {
+            return Ok(());
         }
-        if self.order == ListOrder::Sorted && seen.version.is_empty() {
-            return Err(Status::bad_request(missing_api_version(bytes)));
+        let kind = self.kind().kind;
+        if seen.kind.is_empty() {
+            let (why, summary) = (missing_kind(bytes), self.summary(bytes));
+            let text =
+                format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})");
+            return Err(Status::bad_request(text));
         }
-        Ok(())
+        let given = GroupVersion::new(seen.group.as_str(), seen.version.as_str());
+        if given != self.version {
+            let wanted = &self.version;
+            let text = format!(
+                "the API version in the data ({given}) does not match the expected API version ({wanted})"
+            );
+            return Err(Status::bad_request(text));
+        }
+        self.check_custom_type(seen, object)
+    }
+
+    /// That a custom object is of another type is found by those who validate it, before anything else.
+    pub(super) fn check_custom_type(&self, seen: &TypeMeta, object: &Object) -> Result<(), Status> {
+        let errors = validate_type(object, &self.kind().kind, &self.version.to_string());
+        let kind = GroupKind::new(seen.group.as_str(), seen.kind.as_str());
+        match errors[..] {
+            [] => Ok(()),
+            _ => Err(Status::invalid(&kind, metadata(object).name(), &errors)),
+        }
     }
 
     /// The object in a body that is to be of this kind, which one of the subresources takes. Without defaults, and
@@ -110,7 +133,7 @@ impl Resource {
         let mut decoded = read(body, &options).map_err(undecodable)?;
         let seen = type_meta(&decoded.object).map_err(undecodable)?;
         if *kind == self.kind() {
-            self.demand_type_meta(&seen, body.bytes)?;
+            self.demand_type_meta(&seen, &decoded.object, body.bytes)?;
         }
         self.check_kind(&seen, kind)?;
         decoded.violations.extend(finish(&mut decoded.object, form, kind)?);

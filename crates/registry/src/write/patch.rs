@@ -9,6 +9,7 @@ use super::{
     PatchRequest, Written,
     change::{Change, Strictness, refused},
     create::stored,
+    size::Size,
     update::Edit,
 };
 use crate::{Context, Registry, Resource, remote::Conversions};
@@ -36,8 +37,8 @@ impl Registry {
                 return Err(self.get(storage, name, ReadAt::MostRecent).await.err().unwrap_or(status));
             }
         };
-        let (scaling, conversions) = (None, Conversions::default());
-        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions }).await
+        let (scaling, conversions, size) = (None, Conversions::default(), Size::default());
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions, size }).await
     }
 }
 

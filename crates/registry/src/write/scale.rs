@@ -15,10 +15,11 @@ use super::{
     change::{Change, bad_patch, text},
     create::stored,
     patch,
+    size::Size,
     update::Edit,
 };
 use crate::{
-    Attributes, Context, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata,
+    Attributes, Context, Form, Object, ObjectName, Part, Registry, Resource, Scaling, Storage, metadata,
     metadata_mut, remote::Conversions,
 };
 
@@ -119,7 +120,17 @@ impl Registry {
         let ScaleEdit { context, resource, scaling, storage, name } = *scale;
         let (part, change) = (Part::Main, Change::Set(&set));
         let (on, conversions) = (Some(scaling), Conversions::default());
-        let edit = Edit { context, resource, storage, name, part, change, scaling: on, conversions };
+        let edit = Edit {
+            context,
+            resource,
+            storage,
+            name,
+            part,
+            change,
+            scaling: on,
+            conversions,
+            size: Size::default(),
+        };
         let written = self.edit(&edit).await?;
         let item = resource.translate(written.item).await?;
         Ok(show(&resource.object(&item)?, scaling))
@@ -198,7 +209,9 @@ impl ScaleEdit<'_> {
 
     fn check(&self, scale: &Object, parent: &Object) -> Result<(), Status> {
         let wanted = replicas(scale);
-        if wanted < 0 {
+        // Of a custom resource its own validation says what is wrong.
+        let is_custom = matches!(self.resource.form(), Some(Form::Custom(_)));
+        if wanted < 0 && !is_custom {
             let path = field::Path::new("spec").child("replicas");
             let error = field::Error::invalid(&path, wanted, "must be greater than or equal to 0");
             return Err(Status::invalid(&GroupKind::new("autoscaling", "Scale"), self.name.name, &[error]));

@@ -1,28 +1,43 @@
 //! What is too large to be stored, known before work is done on it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use concord_meta::Status;
 use concord_store::MAX_REQUEST_BYTES;
 use serde_json::Value;
 
 use crate::{Context, Object};
 
-/// Refuses an object that no store takes. To find out who owns what in hundreds of thousands of list items takes seconds
-/// and hundreds of megabytes; what nobody stores is not worth that.
-///
-/// # Errors
-///
-/// 413, as the store would say.
-pub(super) fn check(context: &Context, object: &Object) -> Result<(), Status> {
-    if context.dry_run {
-        // It is never stored.
-        return Ok(());
+/// Whether what a request makes is too large for every store. To find out who owns what in hundreds of thousands of list
+/// items takes seconds and hundreds of megabytes; what nobody stores is not worth that. Whether it is valid is told before
+/// that it is too large, as upstream does, whose store says so last.
+#[derive(Debug, Default)]
+pub(super) struct Size {
+    is_too_large: AtomicBool,
+}
+
+impl Size {
+    /// Whether a store may take an object. What was found out last is remembered.
+    pub(super) fn fits(&self, context: &Context, object: &Object) -> bool {
+        // What is only tried is never stored. The status may not be taken from the client.
+        let taken = object.iter().filter(|(name, _)| *name != "status");
+        let mut left = MAX_REQUEST_BYTES;
+        let fits =
+            context.dry_run || taken.into_iter().all(|(name, value)| fits(name.len(), value, &mut left));
+        self.is_too_large.store(!fits, Ordering::Relaxed);
+        fits
     }
-    // The status may not be taken from the client.
-    let taken = object.iter().filter(|(name, _)| *name != "status");
-    let mut left = MAX_REQUEST_BYTES;
-    match taken.map(|(name, value)| (name.len(), value)).all(|(name, value)| fits(name, value, &mut left)) {
-        true => Ok(()),
-        false => Err(Status::request_entity_too_large("etcdserver: request is too large")),
+
+    /// Refuses what did not fit.
+    ///
+    /// # Errors
+    ///
+    /// 413, as the store would say.
+    pub(super) fn check(&self) -> Result<(), Status> {
+        match self.is_too_large.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Status::request_entity_too_large("etcdserver: request is too large")),
+        }
     }
 }
 
@@ -55,7 +70,10 @@ mod tests {
         let mut dry_run = Context::of_the_server(Time { unix: 0 });
         dry_run.dry_run = true;
         let code = |context: &Context, object: Value| {
-            check(context, object.as_object().expect("an object")).map_err(|status| status.code)
+            let size = Size::default();
+            let fits = size.fits(context, object.as_object().expect("an object"));
+            assert_eq!(fits, size.check().is_ok());
+            size.check().map_err(|status| status.code)
         };
         let items =
             |count: usize| -> Value { (0..count).map(|n| json!({"name": format!("n{n:06}")})).collect() };

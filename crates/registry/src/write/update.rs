@@ -12,6 +12,7 @@ use super::{
     attempt::{Attempts, Decision, Live, demanded},
     change::Change,
     create::{stored, to_storage},
+    size::Size,
     system,
 };
 use crate::{
@@ -30,6 +31,7 @@ pub(super) struct Edit<'a> {
     /// Where the replicas are, if the object is changed by its Scale. Admission is shown that one then.
     pub(super) scaling: Option<&'a Scaling>,
     pub(super) conversions: Conversions,
+    pub(super) size: Size,
 }
 
 /// What a state calls for.
@@ -59,8 +61,8 @@ impl Registry {
         system::place(&mut object, resource, name.namespace)?;
         system::dedup_owners(&mut object, context, false);
         let change = Change::Replace(Value::Object(object));
-        let (scaling, conversions) = (None, Conversions::default());
-        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions }).await
+        let (scaling, conversions, size) = (None, Conversions::default(), Size::default());
+        self.edit(&Edit { context, resource, storage, name, part, change, scaling, conversions, size }).await
     }
 
     /// Changes an object, again and again until nobody else changed it in between.
@@ -138,6 +140,7 @@ impl Registry {
         }
         self.admit(&attributes, &mut object).await?;
         let mut object = self.complete_create(&attributes, edit.storage, object).await?;
+        edit.size.check()?;
         let guard = self.guard(&attributes, Some(&object), &live.snapshot)?;
         Ok((Plan::Create(edit.resource.encode_stored(edit.storage, &mut object).await?), guard))
     }
@@ -170,6 +173,7 @@ impl Registry {
             None => self.validate_admission(&attributes, Some(&new)).await?,
             Some(scale) => self.validate_scale(&attributes, scale).await?,
         }
+        edit.size.check()?;
         let gone = is_to_go(edit.storage, &new, &old);
         let guard = match gone {
             true => {

@@ -85,3 +85,13 @@ fn nulls_go_where_they_can_neither_stay_nor_be_replaced() {
     schema.default(&mut object);
     assert_eq!(object["default"], "d");
 }
+
+#[test]
+fn a_definition_may_ask_that_nothing_is_pruned() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+    let schema = Schema::compile(&schema).expect("a schema").preserving_unknown_fields();
+    let object = json!({"spec": {"a": {"b": 1}}, "x": 2});
+    let mut kept = object.as_object().expect("an object").clone();
+    assert_eq!(schema.prune(&mut kept), Vec::<String>::new());
+    assert_eq!(Value::Object(kept), object);
+}

@@ -43,6 +43,7 @@ pub(super) fn compile(props: Props<'_>) -> Result<Schema> {
         names: compiler.text.into(),
         formats: compiler.formats.into(),
         patterns: compiler.patterns.into(),
+        preserves_all: false,
     })
 }
 
