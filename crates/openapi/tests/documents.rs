@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::{fs, path::Path};
+
 use support::{
     everything, get, keys,
     structure::{check, check_operations, check_own, check_references},
@@ -39,4 +41,29 @@ async fn every_field_has_a_description() {
         v2["definitions"]["io.k8s.api.core.v1.Container"]["properties"]["imagePullPolicy"],
         *pull_policy
     );
+}
+
+/// docs/openapi.md says which test shows what.
+#[test]
+fn every_test_that_is_told_of_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("docs/openapi.md")).expect("docs/openapi.md");
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| row")).collect();
+    assert_eq!(rows.len(), 24);
+    for row in rows {
+        let told = row.rsplit('|').nth(1).expect("a column");
+        let mut source = String::new();
+        // Between backticks stands a file, or a test of the file before it.
+        for name in told.split('`').skip(1).step_by(2).filter(|name| !name.contains(' ')) {
+            match name.ends_with(".rs") {
+                true => {
+                    source =
+                        fs::read_to_string(root.join(name)).unwrap_or_else(|_| panic!("there is no {name}"))
+                }
+                false if name.ends_with(".txt") => {}
+                false => assert!(source.contains(&format!("fn {name}(")), "{row}: {name}"),
+            }
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Servers behind this one: the example of the documentation, and servers that do everything wrong.
 
-mod bookshelf;
+pub(crate) mod bookshelf;
 mod cluster;
+mod documents;
 mod faults;
 
 use std::time::{Duration, Instant};
@@ -15,7 +16,12 @@ use crate::support::{SOON, send};
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 /// Looks again and again until the answer is as it should be.
-async fn until(client: &mut TestClient, path: &str, what: &str, is_so: impl Fn(u16, &str) -> bool) -> String {
+pub(crate) async fn until(
+    client: &mut TestClient,
+    path: &str,
+    what: &str,
+    is_so: impl Fn(u16, &str) -> bool,
+) -> String {
     let begin = Instant::now();
     loop {
         let answer = client.get(path).await.expect("an answer");

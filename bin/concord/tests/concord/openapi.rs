@@ -1,6 +1,8 @@
 //! Documents about custom resources, which follow their definitions.
 
 mod changes;
+mod clients;
+mod heads;
 mod servers;
 
 use std::{collections::BTreeMap, fs};

@@ -30,14 +30,14 @@ pub(super) const NAME: &str = "v1.library.example.com";
 pub(super) const BOOKS: &str = "/apis/library.example.com/v1/namespaces/default/books";
 
 /// A server, and a bookshelf behind it.
-pub(super) struct World {
-    data: TempDir,
-    pub(super) program: Program,
-    pub(super) shelf: Shelf,
+pub(crate) struct World {
+    pub(crate) data: TempDir,
+    pub(crate) program: Program,
+    pub(crate) shelf: Shelf,
 }
 
-pub(super) struct Shelf {
-    pub(super) address: std::net::SocketAddr,
+pub(crate) struct Shelf {
+    pub(crate) address: std::net::SocketAddr,
     pub(super) api_service: Value,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -67,14 +67,19 @@ impl Shelf {
 }
 
 impl World {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same with a server that has flags of its own.
+    pub(super) async fn start_with(flags: &[&str]) -> Self {
         let data = tempdir().expect("a directory");
         // Whom the bookshelf believes is known before either runs.
         let pki = data.path().join("pki");
         FrontProxyPki::open_or_create(&pki, SystemTime::now()).expect("a PKI");
         let shelf = Shelf::start(&pki.join("front-proxy-ca.crt")).await;
         let address = format!("--service-address=default/bookshelf={}", shelf.address);
-        let program = Program::start_with(data.path(), &[&address]).await;
+        let program = Program::start_with(data.path(), &[flags, &[address.as_str()]].concat()).await;
         program.ready(200).await;
         let world = Self { data, program, shelf };
         let mut admin = world.program.admin(Protocol::Http2).await;

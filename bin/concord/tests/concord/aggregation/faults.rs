@@ -26,8 +26,8 @@ const THINGS: &str = "/apis/fault.io/v1/things";
 /// whatever it took then. What documents of other servers (20 seconds) and requests to them (60 seconds) may take is far more.
 const FACTOR: u32 = 50;
 const UNNOTICED: Duration = Duration::from_secs(2);
-/// What is asked for meanwhile: this server's own, and what it knows of the other.
-const OTHERS: [&str; 7] = [
+/// What is asked for meanwhile: this server's own, what it knows of the other, and what a third one has.
+const OTHERS: [&str; 9] = [
     "/api/v1/namespaces",
     "/apis",
     "/apis/apps/v1",
@@ -35,6 +35,8 @@ const OTHERS: [&str; 7] = [
     "/openapi/v3",
     "/openapi/v3/api/v1",
     LEAF,
+    "/openapi/v3/apis/calm.io/v1",
+    "/apis/calm.io/v1/things",
 ];
 
 /// How the server behaves.
@@ -62,13 +64,25 @@ struct World {
     admin: TestClient,
     program: Arc<Program>,
     remote: WebhookServer,
+    _calm: WebhookServer,
     mode: Arc<Mutex<Mode>>,
     /// How long each of [`OTHERS`] took while all was good.
     usual: Vec<Duration>,
     _data: TempDir,
 }
 
-fn good(path: &str, legacy: bool) -> Reply {
+/// What a good server answers, which has the things of this group.
+fn good(path: &str, group: &str, legacy: bool) -> Reply {
+    match document(&path.replace(group, "fault.io"), legacy) {
+        Some(document) => {
+            let text = document.to_string().replace("fault.io", group);
+            Reply::new("200 OK\r\ncontent-type: application/json", &text)
+        }
+        None => Reply::new("404 Not Found", ""),
+    }
+}
+
+fn document(path: &str, legacy: bool) -> Option<Value> {
     let leaf = json!({
         "openapi": "3.0.0", "info": {"title": "Faults", "version": "1"},
         "paths": {THINGS: {}, "/apis/apps/v1/deployments": {"description": "not theirs"}},
@@ -92,15 +106,19 @@ fn good(path: &str, legacy: bool) -> Reply {
         "/openapi/v2" => swagger,
         "/apis/fault.io/v1" => resources,
         THINGS => json!({"kind": "ThingList", "items": []}),
-        _ => return Reply::new("404 Not Found", ""),
+        _ => return None,
     };
-    Reply::new("200 OK\r\ncontent-type: application/json", &body.to_string())
+    Some(body)
+}
+
+fn path(asked: &Asked) -> &str {
+    asked.line.split(' ').nth(1).unwrap_or_default()
 }
 
 fn reply(mode: Mode, asked: &Asked) -> Reply {
-    let path = asked.line.split(' ').nth(1).unwrap_or_default();
+    let path = path(asked);
     match mode {
-        Mode::Legacy => good(path, true),
+        Mode::Legacy => good(path, "fault.io", true),
         Mode::Hangs => Reply::never(),
         Mode::Drips => Reply::endless(),
         Mode::DiesInTheMiddle => Reply::cut(),
@@ -110,8 +128,24 @@ fn reply(mode: Mode, asked: &Asked) -> Reply {
         Mode::Redirects => Reply::new("302 Found\r\nlocation: https://127.0.0.1:1/elsewhere", ""),
         Mode::OtherType => Reply::new("200 OK\r\ncontent-type: image/png", "\u{89}PNG"),
         Mode::Huge if path.starts_with("/openapi") => Reply::ok(&"x".repeat(100_000_000)),
-        Mode::Good | Mode::Impostor | Mode::Huge => good(path, false),
+        Mode::Good | Mode::Impostor | Mode::Huge => good(path, "fault.io", false),
     }
+}
+
+/// Registers a server, and waits until it is known.
+async fn register(admin: &mut TestClient, group: &str, name: &str, remote: &WebhookServer) {
+    let service = json!({
+        "metadata": {"name": format!("v1.{group}")},
+        "spec": {
+            "group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
+            "service": {"namespace": "ns", "name": name}, "caBundle": STANDARD.encode(&remote.authority),
+        },
+    });
+    let (status, answer, _) = send(admin, Method::POST, API_SERVICES, &service).await;
+    assert_eq!(status, 201, "{answer}");
+    condition(admin, &format!("v1.{group}"), "True", "Passed").await;
+    let leaf = format!("/openapi/v3/apis/{group}/v1");
+    until(admin, &leaf, "its document is published", |status, _| status == 200).await;
 }
 
 impl World {
@@ -122,23 +156,20 @@ impl World {
         let remote =
             WebhookServer::start(Certificate::For("remote.ns.svc"), move |asked| reply(*now.lock(), asked));
         let remote = remote.await.expect("a server");
-        let data = tempdir().expect("a directory");
-        let address = format!("--service-address=ns/remote=127.0.0.1:{}", remote.port);
-        let program = Arc::new(Program::start_with(data.path(), &[&address]).await);
-        program.ready(200).await;
-        let admin = program.admin(Protocol::Http2).await;
-        let mut world = Self { admin, program, remote, mode, usual: Vec::new(), _data: data };
-        let service = json!({
-            "metadata": {"name": NAME},
-            "spec": {
-                "group": "fault.io", "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
-                "service": {"namespace": "ns", "name": "remote"}, "caBundle": STANDARD.encode(&world.remote.authority),
-            },
+        let calm = WebhookServer::start(Certificate::For("calm.ns.svc"), |asked| {
+            good(path(asked), "calm.io", false)
         });
-        let (status, answer, _) = send(&mut world.admin, Method::POST, API_SERVICES, &service).await;
-        assert_eq!(status, 201, "{answer}");
-        condition(&mut world.admin, NAME, "True", "Passed").await;
-        until(&mut world.admin, LEAF, "its document is published", |status, _| status == 200).await;
+        let calm = calm.await.expect("a server");
+        let data = tempdir().expect("a directory");
+        let address = |name: &str, port: u16| format!("--service-address=ns/{name}=127.0.0.1:{port}");
+        let flags = [address("remote", remote.port), address("calm", calm.port)];
+        let program = Program::start_with(data.path(), &[flags[0].as_str(), flags[1].as_str()]).await;
+        program.ready(200).await;
+        let mut admin = program.admin(Protocol::Http2).await;
+        register(&mut admin, "fault.io", "remote", &remote).await;
+        register(&mut admin, "calm.io", "calm", &calm).await;
+        let program = Arc::new(program);
+        let mut world = Self { admin, program, remote, _calm: calm, mode, usual: Vec::new(), _data: data };
         for path in OTHERS {
             // Documents are made when first asked for, which takes its time.
             world.admin.get(path).await.expect("an answer");

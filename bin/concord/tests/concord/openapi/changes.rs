@@ -1,9 +1,6 @@
 //! Documents while their definitions change.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
@@ -72,24 +69,19 @@ async fn what_can_be_kept_for_ever_is_what_its_hash_is_of() {
     assert_eq!(made.0, 201, "{}", made.1);
     document(&mut admin, "/openapi/v3/apis/race.io/v1", |_| true).await;
 
-    let end = Arc::new(AtomicBool::new(false));
-    let (ended, writer) = (end.clone(), server.clone());
+    let writer = server.clone();
     let writing = tokio::spawn(async move {
         let mut client = writer.admin(Protocol::Http2).await;
-        for n in 0_u32.. {
-            if ended.load(Ordering::Relaxed) {
-                return n;
-            }
+        for n in 0..30 {
             let change = json!({"spec": {"versions": [version("v1", &n.to_string(), &json!("string"))]}});
             let path = format!("{DEFINITIONS}/cars.race.io");
             assert_eq!(send(&mut client, Method::PATCH, &path, &change).await.0, 200);
             // Time to read something between two changes, at times.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        0
     });
     let mut kept = 0;
-    for _ in 0..100 {
+    while !writing.is_finished() {
         let Some(url) = url(&mut admin, "apis/race.io/v1").await else { continue };
         let (status, caching, body) = get(&mut admin, &url).await;
         if status == 200 && caching.contains("immutable") {
@@ -99,9 +91,8 @@ async fn what_can_be_kept_for_ever_is_what_its_hash_is_of() {
             kept += 1;
         }
     }
-    end.store(true, Ordering::Relaxed);
-    let written = writing.await.expect("it ends");
-    assert!(kept > 0 && written > 10, "{kept} documents of {written} definitions");
+    writing.await.expect("it ends");
+    assert!(kept > 0, "there was nothing to keep");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
