@@ -6,7 +6,7 @@ mod pod_status;
 use concord_meta::{field::BadValue, go, names};
 use serde_json::Value;
 
-pub(crate) use self::pod_request::{pod_request, pod_request_update};
+pub(crate) use self::pod_request::{SHORTEST, longest, pod_request, pod_request_update, user_annotations};
 use crate::{
     internal, meta,
     node::{Node, Root},
@@ -17,7 +17,7 @@ use crate::{
 const MAX_SIGNER_BYTES: usize = 253 + 253 + 63 + 1 + 1;
 
 /// A signer's name: a domain, a slash and a path of labels.
-fn signer_name(node: Node<'_>, name: &str) {
+pub(crate) fn signer_name(node: Node<'_>, name: &str) {
     if name.is_empty() {
         return node.required("");
     }

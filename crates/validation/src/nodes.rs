@@ -206,7 +206,7 @@ fn config_source(source: Node<'_>, in_spec: bool) {
 pub(crate) fn warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
     let spec = new.get("spec");
     if spec.has("configSource") {
-        spec.child("configSource").warn("the feature is no longer supported");
+        spec.child("configSource").warn("the feature is removed");
     }
     if !spec.str("externalID").is_empty() {
         spec.child("externalID").warn("this field is deprecated, and is unused by Kubernetes");

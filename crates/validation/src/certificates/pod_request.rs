@@ -16,7 +16,7 @@ const MAX_UID: usize = 128;
 const MAX_KEY: usize = 10 * 1024;
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 /// Seconds: an hour at the least, and a day or 91 days at the most.
-const SHORTEST: i64 = 60 * 60;
+pub(crate) const SHORTEST: i64 = 60 * 60;
 const LONGEST_OF_KUBERNETES: i64 = 24 * 60 * 60;
 const LONGEST: i64 = 91 * 24 * 60 * 60;
 
@@ -24,7 +24,7 @@ pub(crate) fn pod_request(root: Root<'_>) {
     let spec = root.get("spec");
     let signer = spec.get("signerName");
     signer_name(signer, signer.text());
-    annotations(spec.get("unverifiedUserAnnotations"));
+    user_annotations(spec.get("unverifiedUserAnnotations"));
     for (name, uid) in
         [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")]
     {
@@ -32,13 +32,18 @@ pub(crate) fn pod_request(root: Root<'_>) {
     }
     let seconds = spec.get("maxExpirationSeconds");
     let Some(number) = seconds.int() else { return seconds.required("must be set") };
-    let host = signer.text().split('/').next().unwrap_or_default();
-    let of_kubernetes = host == "kubernetes.io" || host.ends_with(".kubernetes.io");
-    let longest = if of_kubernetes { LONGEST_OF_KUBERNETES } else { LONGEST };
+    let longest = longest(signer.text());
     if !(SHORTEST..=longest).contains(&number) {
         seconds.invalid(number, format!("must be in the range [{SHORTEST}, {longest}]"));
     }
     key(spec);
+}
+
+/// The longest time that a signer's certificates are good for.
+pub(crate) fn longest(signer: &str) -> i64 {
+    let host = signer.split('/').next().unwrap_or_default();
+    let of_kubernetes = host == "kubernetes.io" || host.ends_with(".kubernetes.io");
+    if of_kubernetes { LONGEST_OF_KUBERNETES } else { LONGEST }
 }
 
 fn identity(name: Node<'_>, uid: Node<'_>) {
@@ -52,7 +57,7 @@ fn identity(name: Node<'_>, uid: Node<'_>) {
 }
 
 /// Annotations for the signer; keys have a domain, in letters of either case.
-fn annotations(annotations: Node<'_>) {
+pub(crate) fn user_annotations(annotations: Node<'_>) {
     for (key, _) in annotations.entries() {
         let key = key.to_lowercase();
         let problems = qualified_name(&key);

@@ -102,4 +102,32 @@ fn lifecycle(node: Node<'_>, pod: &Pod<'_>) {
             handler(node.get(hook), pod.grace);
         }
     }
+    let signal = node.get("stopSignal");
+    if signal.is_set() {
+        stop_signal(signal, pod.spec.get("os"));
+    }
+}
+
+/// What a container may be told to stop with, which depends on the system that it runs on.
+fn stop_signal(signal: Node<'_>, os: Node<'_>) {
+    match os.str("name") {
+        _ if !os.is_set() => signal.forbidden("may not be set for containers with empty `spec.os.name`"),
+        "windows" => signal.one_of(&["SIGKILL", "SIGTERM"]),
+        "linux" => {
+            let all = linux_signals();
+            signal.one_of(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        _ => {}
+    }
+}
+
+/// The signals of Linux: those with names, and those that count from the first and the last of the others.
+fn linux_signals() -> Vec<String> {
+    const NAMED: &str = "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN SEGV \
+        STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ";
+    let named = NAMED.split(' ').map(|name| format!("SIG{name}"));
+    let counted = (1..=14).map(|n| format!("SIGRTMAX-{n}")).chain((1..=15).map(|n| format!("SIGRTMIN+{n}")));
+    let mut all: Vec<String> = named.chain(counted).collect();
+    all.sort_unstable();
+    all
 }
