@@ -32,9 +32,11 @@ fn labels(blocks: &[pem::Block]) -> Vec<&str> {
 fn no_certificate(skipped: &[&str]) -> String {
     match skipped {
         [] => "tls: failed to find any PEM data in certificate input".to_owned(),
-        [one] if one.ends_with("PRIVATE KEY") => "tls: failed to find certificate PEM data in certificate input, but did \
+        [one] if one.ends_with("PRIVATE KEY") => {
+            "tls: failed to find certificate PEM data in certificate input, but did \
             find a private key; PEM inputs may have been switched"
-            .to_owned(),
+                .to_owned()
+        }
         skipped => format!(
             "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the \
              following types: [{}]",

@@ -16,7 +16,8 @@ fn quoted(source: &str) -> impl Iterator<Item = &str> {
 /// What is said of each gate: its name, and whether it is said to be used.
 fn said(table: &str) -> impl Iterator<Item = (&str, bool)> {
     let lines = table.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| (line.split(' ').next().unwrap_or(line), line.split(' ').any(|word| word == "here=used")))
+    lines
+        .map(|line| (line.split(' ').next().unwrap_or(line), line.split(' ').any(|word| word == "here=used")))
 }
 
 fn complaints(table: &str, used: &BTreeSet<String>) -> Vec<String> {

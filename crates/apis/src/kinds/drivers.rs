@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::{Hooks, member};
 
-pub(super) const HOOKS: Hooks =
-    Hooks { drop: Some(default_of_feature), update: Some(update), ..Hooks::NONE };
+pub(super) const HOOKS: Hooks = Hooks { drop: Some(default_of_feature), update: Some(update), ..Hooks::NONE };
 
 /// The one default of a CSIDriver that only a feature gives it.
 fn default_of_feature(features: &FeatureGates, new: &mut Object, _: Option<&Object>) {
@@ -34,11 +33,16 @@ mod tests {
 
     #[test]
     fn pods_are_not_kept_from_nodes_unless_a_driver_says_so() {
-        let on = FeatureGates::parse(Release::LATEST, Release::LATEST, &["VolumeLimitScaling=true"]).expect("good");
+        let on = FeatureGates::parse(Release::LATEST, Release::LATEST, &["VolumeLimitScaling=true"])
+            .expect("good");
         let off = FeatureGates::of(Release::LATEST);
         for (features, spec, expected) in [
             (&on, json!({}), json!({"preventPodSchedulingIfMissing": false})),
-            (&on, json!({"preventPodSchedulingIfMissing": true}), json!({"preventPodSchedulingIfMissing": true})),
+            (
+                &on,
+                json!({"preventPodSchedulingIfMissing": true}),
+                json!({"preventPodSchedulingIfMissing": true}),
+            ),
             (&off, json!({}), json!({})),
         ] {
             let mut driver = Object::from_iter([("spec".to_owned(), spec)]);

@@ -116,7 +116,9 @@ impl FeatureGates {
     pub fn without_effect<S: AsRef<str>>(&self, release: Release, values: &[S]) -> Vec<&'static str> {
         let asked = asked(values).unwrap_or_default();
         let idle = gates().filter(|gate| !gate.is_used() && asked.contains_key(gate.name));
-        idle.filter(|gate| self.enabled(gate.name) != gate.default_in(release)).map(|gate| gate.name).collect()
+        idle.filter(|gate| self.enabled(gate.name) != gate.default_in(release))
+            .map(|gate| gate.name)
+            .collect()
     }
 
     /// The oldest release that the server shares a store with: what is new in the store must make sense to it.
