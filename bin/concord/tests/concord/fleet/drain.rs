@@ -1,6 +1,7 @@
 //! A server that is told to stop while somebody still talks to it.
 
 use concord_store::{Change, Scan, Store as _};
+use concord_store_etcd::EtcdStore;
 use concord_testing::audit::Auditor;
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -49,6 +50,12 @@ async fn a_lease_is_given_back_after_the_last_request() {
     program.ended().await;
     assert!(!exists(LEASE).await && exists(WRITTEN).await);
     // In the log, one came after the other, and it is its own writer's.
+    assert_eq!(in_the_log(&store).await, ["written", "given back"]);
+    store.shutdown().await;
+}
+
+/// What happened, in its order.
+async fn in_the_log(store: &EtcdStore) -> Vec<&'static str> {
     let last = store.current_revision().await.expect("a revision");
     let mut commits = store.follow(1);
     let mut auditor = Auditor::new(&[("configmaps", "core.configmaps")]);
@@ -64,6 +71,5 @@ async fn a_lease_is_given_back_after_the_last_request() {
             }));
         }
     }
-    assert_eq!(order, ["written", "given back"]);
-    store.shutdown().await;
+    order
 }
