@@ -52,8 +52,7 @@ impl Server for Remote {
 pub(crate) fn run(options: &ControllersOptions) -> anyhow::Result<ExitCode> {
     // Whether the log can be written is nobody's business here.
     let _health = logging::init(&options.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(async {
+    concord_server::runtime().context("cannot start the runtime")?.block_on(async {
         let api = Api::open(&options.connection)?;
         let version = api.get("/version").await.context("the server cannot be used")?;
         let version = version["gitVersion"].as_str().unwrap_or("unknown").to_owned();

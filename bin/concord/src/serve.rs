@@ -30,8 +30,7 @@ use crate::{
 /// Runs the server until it is told to stop.
 pub(crate) fn run(options: ServeOptions) -> anyhow::Result<()> {
     let log_check = logging::init(&options.logs)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(serve(options, log_check))
+    concord_server::runtime().context("cannot start the runtime")?.block_on(serve(options, log_check))
 }
 
 async fn serve(options: ServeOptions, log_check: impl HealthCheck) -> anyhow::Result<()> {

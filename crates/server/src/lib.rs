@@ -30,6 +30,7 @@ mod metrics;
 mod random;
 mod request_info;
 mod routes;
+mod runtime;
 mod sending;
 mod server;
 #[cfg(feature = "test-client")]
@@ -65,6 +66,7 @@ pub use metrics::{
 };
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
+pub use runtime::runtime;
 pub use server::{Drained, Server};
 pub use tls::{Identity, NamedIdentity, TlsOptions, TlsVersion};
 pub use version::Version;

@@ -37,8 +37,11 @@ fn service(text: &str) -> Result<(String, String), String> {
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    concord_server::runtime()?.block_on(serve())
+}
+
+async fn serve() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let options = Options {
         data_dir: arguments.data_dir,

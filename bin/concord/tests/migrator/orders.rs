@@ -127,8 +127,9 @@ async fn of_many_objects_it_is_known_how_long_they_take() {
         let progress = progress(&now);
         let done = progress["migrated"].as_u64().unwrap_or_default();
         assert!(done >= seen, "it goes back from {seen} to {done}");
-        if done > seen && done * 10 >= count as u64 {
-            let left = progress["etaSeconds"].as_f64().expect("it is known");
+        // Before the first second is over nothing is known, and when nothing is left nothing is foretold.
+        let left = progress["etaSeconds"].as_f64().filter(|_| done > seen && done * 10 >= count as u64);
+        if let Some(left) = left {
             foretold.push(begin.elapsed().as_secs_f64() + left);
         }
         seen = done;

@@ -21,7 +21,7 @@ pub(crate) const ALL: &[Exemption] = &[
         apply: without_meanings,
     },
     Exemption {
-        told: "CBOR, and protobuf for discovery, are not among the media types",
+        told: "CBOR, and protobuf for discovery that is not aggregated, are not among the media types",
         apply: without_unserved_types,
     },
     Exemption {
