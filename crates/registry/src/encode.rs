@@ -29,10 +29,13 @@ pub fn stored_version(value: &[u8]) -> Option<&str> {
 }
 
 /// Reads stored bytes. What is stored was checked before it was written, so no limit of a request applies but the
-/// one on depth, which everything that walks objects relies on.
+/// one on depth, which everything that walks objects relies on; the record of who owns which field is a little deeper than
+/// the object it is about.
 pub(crate) fn stored_object(value: &[u8]) -> Result<Object, Status> {
+    const OWNERS: usize = 16;
     let mut options = Options { validation: concord_codec::FieldValidation::Ignore, ..Options::default() };
     options.limits.max_bytes = usize::MAX;
+    options.limits.max_depth += OWNERS;
     let decoded = decode(value, &options);
     decoded.map(|decoded| decoded.object).map_err(|error| match sealed(value) {
         Some(why) => Status::internal_error(why),
@@ -208,6 +211,17 @@ mod tests {
         };
         let names = ResourceNames { plural: "foos".to_owned(), kind: "Foo".to_owned(), ..Default::default() };
         Resource::new(version, names, Backing::Stored(Arc::new(storage)), Verb::ALL.to_vec())
+    }
+
+    #[test]
+    fn the_owners_of_the_deepest_object_that_is_taken_can_be_read_again() {
+        let levels = |count: usize| format!("{}1{}", r#"{"f:a":"#.repeat(count), "}".repeat(count));
+        let (spec, owned) = (levels(499), levels(501));
+        let stored = format!(
+            r#"{{"kind":"Foo","apiVersion":"example.com/v1","metadata":{{"managedFields":[{{"fieldsV1":{owned}}}]}},"spec":{spec}}}"#
+        );
+        let object = stored_object(stored.as_bytes()).expect("it can be read");
+        assert!(object.contains_key("spec"));
     }
 
     #[test]

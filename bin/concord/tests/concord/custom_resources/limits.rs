@@ -75,11 +75,28 @@ async fn deep_schemas_are_taken(client: &Client) {
     assert!(made.contains(&spec));
 }
 
+/// The record of who owns what is deeper than the object itself.
+async fn the_deepest_object_can_be_shown(client: &Client) {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    made(client, "deepest.example.com", &anything, &json!({})).await.expect("nothing special");
+    let path = "/apis/deepest.example.com/v1/namespaces/default/gadgets";
+    let spec = format!("{}1{}", r#"{"a":"#.repeat(499), "}".repeat(499));
+    let object = format!(
+        r#"{{"apiVersion":"deepest.example.com/v1","kind":"Gadget","metadata":{{"name":"deep"}},"spec":{spec}}}"#
+    );
+    post(client, path, object).await.expect("500 levels are taken");
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let request = Request::get(format!("{path}?includeObject=None")).header("accept", table).body(Vec::new());
+    let shown = client.request_text(request.expect("a request")).await.expect("a table");
+    assert!(shown.contains(r#""deep""#), "{shown}");
+}
+
 pub(super) async fn what_is_too_much_is_refused_in_time(client: &Client) {
     let long = json!({"type": "object", "description": "d".repeat(1_400_000)});
     made(client, "long.example.com", &long, &json!({})).await.expect("1.4 MiB are taken");
 
     deep_schemas_are_taken(client).await;
+    the_deepest_object_can_be_shown(client).await;
 
     let names: Vec<String> = (0..5000).map(|number| format!("p{number}")).collect();
     let of = |value: Value| -> Value { names.iter().map(|name| (name.clone(), value.clone())).collect() };
