@@ -27,11 +27,6 @@ use crate::{Connector, ForwardError, connect::Sender};
 /// 100 and more), so that no request ever waits behind watches that last for hours.
 pub(crate) const MAX_STREAMS: usize = 64;
 
-/// How many requests a connection has when another one is made beside it, and how many are made so. All that comes on one
-/// connection is decrypted by one task: two of them keep two cores busy.
-const BUSY: usize = 16;
-const BESIDE: usize = 4;
-
 /// How many connections are made for one request at most: with a crowd that all want one, others may take the first few. A
 /// server that ends every connection at once must not be dialled for ever.
 const MOST_DIALS: usize = 16;
@@ -97,10 +92,6 @@ impl Pool {
             let dialing = {
                 let mut open = self.open.lock();
                 if let Some(ready) = open.take() {
-                    if open.wants_another() {
-                        // Made by a task of its own; this request does not wait for it.
-                        drop(self.dialing(&mut open));
-                    }
                     return Ok(ready);
                 }
                 (!open.speaks_http1).then(|| self.dialing(&mut open))
@@ -159,19 +150,12 @@ impl Open {
     /// A connection that can take one more request.
     fn take(&mut self) -> Option<Ready> {
         self.tidy();
-        let load = |one: &&Multiplexed| one.requests.load(Ordering::Relaxed);
-        let least = self.http2.iter().min_by_key(load);
-        if let Some(one) = least.filter(|one| load(one) < MAX_STREAMS) {
+        let free = |one: &&Multiplexed| one.requests.load(Ordering::Relaxed) < MAX_STREAMS;
+        if let Some(one) = self.http2.iter().find(free) {
             one.requests.fetch_add(1, Ordering::Relaxed);
             return Some(Ready::Http2(one.sender.clone(), Share(one.requests.clone())));
         }
         self.http1.pop().map(|(sender, _)| Ready::Http1(sender))
-    }
-
-    /// Whether all connections are busy, and few.
-    fn wants_another(&self) -> bool {
-        let busy = |one: &Multiplexed| one.requests.load(Ordering::Relaxed) > BUSY;
-        self.dialing.is_none() && (1..BESIDE).contains(&self.http2.len()) && self.http2.iter().all(busy)
     }
 
     /// Forgets connections that ended, and those that nobody has used for a while.
