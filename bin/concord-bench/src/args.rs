@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{client::Protocol, crds::Crds, flood::Flood, objects::Resource};
+use crate::{client::Protocol, crds::Crds, flood::Flood, objects::Resource, turns::Turns};
 
 /// Measures any Kubernetes API server: throughput, latency, CPU and memory.
 ///
@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Crds(Crds),
     /// Measure what one user notices while another floods the server.
     Flood(Box<Flood>),
+    /// Measure a small difference between two servers, with one request to each in turns.
+    Turns(Turns),
     /// Print the ratios between two files that `run --json` wrote.
     Compare {
         /// What to compare with.
@@ -103,6 +105,9 @@ pub(crate) struct Run {
     /// Ask for compressed answers.
     #[arg(long)]
     pub(crate) gzip: bool,
+    /// Decode what is read, as clients do that work with it; otherwise it only goes by.
+    #[arg(long)]
+    pub(crate) decode: bool,
     /// How long each scenario that has no end of its own is measured.
     #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     pub(crate) duration: Duration,

@@ -19,6 +19,7 @@ use crate::{
     objects::Objects,
     operations::{Operation, Worker},
     progress::Progress,
+    scan::Reading,
     stats,
 };
 
@@ -42,6 +43,7 @@ pub(crate) struct Crew {
     /// At most as many as workers.
     pub(crate) connections: usize,
     pub(crate) objects: Arc<Objects>,
+    pub(crate) reading: Reading,
 }
 
 /// What came of it.
@@ -84,7 +86,7 @@ impl Crew {
 
     fn worker(&self, index: usize, connection: Connection) -> Worker {
         let random = StdRng::seed_from_u64(index as u64);
-        Worker { connection, objects: self.objects.clone(), random }
+        Worker { connection, objects: self.objects.clone(), random, reading: self.reading }
     }
 
     /// Repeats an operation on new connections until the bound is reached.

@@ -26,6 +26,7 @@ mod startup;
 mod stats;
 mod table;
 mod tls;
+mod turns;
 mod watch;
 
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ fn command(command: Command) -> Result<Ending> {
             print(&found);
             Ok(ending)
         }
+        Command::Turns(args) => runtime(1)?.block_on(turns::run(args)),
         Command::Compare { first, second } => {
             print(&compare::compare(&Report::load(&first)?, &Report::load(&second)?));
             Ok(Ending::Good)

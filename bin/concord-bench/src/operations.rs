@@ -9,7 +9,7 @@ use rand::{RngExt, rngs::StdRng};
 use crate::{
     client::{Call, Connection, JSON},
     objects::Objects,
-    scan,
+    scan::{self, Reading},
 };
 
 /// Objects per page, as client-go's pager and kubectl ask for.
@@ -55,6 +55,7 @@ pub(crate) struct Worker {
     pub(crate) connection: Connection,
     pub(crate) objects: Arc<Objects>,
     pub(crate) random: StdRng,
+    pub(crate) reading: Reading,
 }
 
 impl Worker {
@@ -121,7 +122,8 @@ impl Worker {
         let first = format!("{}?limit={PAGE}", self.objects.collection());
         let (mut path, mut bytes, mut pages) = (first.clone(), 0, 0);
         loop {
-            let page = scan::drain(self.connection.expect(Call::get(&path)).await?.into_body()).await?;
+            let page =
+                scan::read(self.connection.expect(Call::get(&path)).await?.into_body(), self.reading).await?;
             bytes += page.bytes;
             pages += 1;
             let Some(token) = page.continue_token() else { break };
@@ -134,7 +136,7 @@ impl Worker {
     }
 
     async fn read(&mut self, call: Call<'_>) -> Result<u64> {
-        Ok(scan::drain(self.connection.expect(call).await?.into_body()).await?.bytes)
+        Ok(scan::read(self.connection.expect(call).await?.into_body(), self.reading).await?.bytes)
     }
 
     async fn write(&mut self, object: usize, call: Call<'_>) -> Result<u64> {

@@ -16,7 +16,7 @@ use crate::{
     process::{self, Sample, Usage, Watched},
     progress::Progress,
     report::{Report, Row},
-    scan,
+    scan::{self, Reading},
     startup::{self, Started},
     stats::Latency,
 };
@@ -91,7 +91,9 @@ impl Bench {
             .with_context(|| format!("kubeconfig {}", path.display()))?;
         let namespace = format!("concord-bench-{:08x}", rand::rng().random::<u32>());
         let objects = Arc::new(Objects::new(args.resource, &namespace, "bench", args.objects, args.size));
-        let crew = Crew { server, workers: args.concurrency, connections: args.connections(), objects };
+        let reading = if args.decode { Reading::Decoding } else { Reading::Passing };
+        let crew =
+            Crew { server, workers: args.concurrency, connections: args.connections(), objects, reading };
         let watched = args.pid.iter().map(|pid| process::identify(pid.pid, pid.name.as_deref()));
         let watched = watched.collect::<Result<_>>()?;
         let report = Report::new(&args);

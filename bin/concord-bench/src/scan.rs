@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -65,6 +65,15 @@ impl Ends {
     }
 }
 
+/// What is done with the bodies of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// They go by: next to nothing of what is measured is ours.
+    Passing,
+    /// They are decoded, as clients do that work with them.
+    Decoding,
+}
+
 /// Lets a body go by, keeping its ends.
 pub(crate) async fn drain(mut body: Incoming) -> Result<Ends> {
     let mut ends = Ends::default();
@@ -73,6 +82,19 @@ pub(crate) async fn drain(mut body: Incoming) -> Result<Ends> {
             ends.push(data);
         }
     }
+    Ok(ends)
+}
+
+/// Reads a body; gives its ends.
+pub(crate) async fn read(body: Incoming, reading: Reading) -> Result<Ends> {
+    if reading == Reading::Passing {
+        return drain(body).await;
+    }
+    let mut ends = Ends::default();
+    let whole = whole(body).await?;
+    ends.push(&whole);
+    let decoded: serde_json::Value = serde_json::from_slice(&whole).context("the answer is not JSON")?;
+    ensure!(decoded.is_object(), "the answer is no object");
     Ok(ends)
 }
 

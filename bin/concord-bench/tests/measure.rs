@@ -130,6 +130,36 @@ fn every_scenario_gives_numbers() {
 }
 
 #[test]
+fn answers_can_be_decoded_and_servers_take_turns() {
+    let Some(program) = program() else { return };
+    let server = Server::start(&program);
+    let decoded = [
+        "run",
+        "--only=get,list,list-paged",
+        "--objects=8",
+        "--concurrency=2",
+        "--duration=50ms",
+        "--decode",
+    ];
+    let output = server.bench(&decoded).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let kubeconfig = server.path("data/admin.kubeconfig");
+    for operation in ["create", "get"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_concord-bench"))
+            .args(["turns", "--pairs=20", "--operation", operation])
+            .arg("--first")
+            .arg(&kubeconfig)
+            .arg("--second")
+            .arg(&kubeconfig)
+            .output()
+            .expect("it runs");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(table.contains("the second of a pair takes"), "{table}");
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_an_error_that_says_so() {
     let Some(program) = program() else { return };
     let mut server = Server::start(&program);

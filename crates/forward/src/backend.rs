@@ -3,9 +3,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use concord_server::{Body, Request, RequestContext as _, Response, UserInfo};
 use http::{
-    HeaderName, HeaderValue, Method, Uri,
+    HeaderMap, HeaderName, HeaderValue, Method, Uri,
     header::HOST,
-    request::Parts,
     uri::{Authority, PathAndQuery, Scheme},
 };
 use hyper::{
@@ -53,15 +52,16 @@ impl Backend {
         marks: &[(HeaderName, HeaderValue)],
     ) -> Result<Response, Failure> {
         let (original, body) = request.into_parts();
-        let mut parts = original.clone();
-        if let Err(error) = headers::outward(&mut parts.headers, user, original.peer_address(), marks) {
+        // Without what this server knows of the request, which is much and stays here.
+        let mut headers = original.headers.clone();
+        if let Err(error) = headers::outward(&mut headers, user, original.peer_address(), marks) {
             return Err(Failure { error, request: None });
         }
+        let head = Head { method: original.method.clone(), uri: original.uri.clone(), headers };
         if headers::is_upgrade(&original.headers) {
-            let request = http::Request::from_parts(parts, body);
-            return Box::pin(upgrade::carry(self, original, request)).await;
+            return Box::pin(upgrade::carry(self, original, head, body)).await;
         }
-        match self.send(http::Request::from_parts(parts, body)).await {
+        match self.send(head, body).await {
             Ok(mut answer) => {
                 headers::inward(answer.headers_mut());
                 Ok(answer)
@@ -79,20 +79,21 @@ impl Backend {
     ///
     /// [`ForwardError`], if there is no answer.
     pub async fn ask(&self, request: Request) -> Result<Response, ForwardError> {
-        self.send(request).await.map_err(|unanswered| unanswered.error)
+        let (parts, body) = request.into_parts();
+        let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers };
+        self.send(head, body).await.map_err(|unanswered| unanswered.error)
     }
 
-    async fn send(&self, request: Request) -> Result<Response, Unanswered> {
-        let (parts, mut body) = request.into_parts();
+    async fn send(&self, head: Head, mut body: Body) -> Result<Response, Unanswered> {
         // A read may be repeated whatever became of the first; anything else only if it was never sent.
-        let repeatable = body.is_end_stream() && [Method::GET, Method::HEAD].contains(&parts.method);
+        let repeatable = body.is_end_stream() && [Method::GET, Method::HEAD].contains(&head.method);
         let mut attempt = 1;
         loop {
             let ready = match self.pool.ready().await {
                 Ok(ready) => ready,
                 Err(error) => return Err(Unanswered { error, body: Some(body) }),
             };
-            let failed = match self.send_on(ready, &parts, body).await {
+            let failed = match self.send_on(ready, &head, body).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -108,14 +109,14 @@ impl Backend {
         }
     }
 
-    async fn send_on(&self, ready: Ready, parts: &Parts, body: Body) -> Result<Response, Unanswered> {
+    async fn send_on(&self, ready: Ready, head: &Head, body: Body) -> Result<Response, Unanswered> {
         match ready {
             Ready::Http2(mut sender, share) => {
-                let sent = sender.try_send_request(self.absolute(parts, body)).await;
+                let sent = sender.try_send_request(self.absolute(head, body)).await;
                 sent.map(|answer| carried(answer, AtEnd::new(move || drop(share)))).map_err(Unanswered::from)
             }
             Ready::Http1(mut sender) => {
-                let sent = sender.try_send_request(self.relative(parts, body)).await;
+                let sent = sender.try_send_request(self.relative(head, body)).await;
                 sent.map(|answer| carried(answer, AtEnd::new(self.pool.give_back(sender))))
                     .map_err(Unanswered::from)
             }
@@ -123,18 +124,18 @@ impl Backend {
     }
 
     /// The request as HTTP/2 has it: the host is a part of what is asked for.
-    fn absolute(&self, parts: &Parts, body: Body) -> http::Request<Body> {
+    fn absolute(&self, head: &Head, body: Body) -> http::Request<Body> {
         let mut uri = http::uri::Parts::default();
         uri.scheme = Some(Scheme::HTTPS);
         uri.authority = Some(self.authority.clone());
-        uri.path_and_query = Some(path_and_query(&parts.uri));
+        uri.path_and_query = Some(path_and_query(&head.uri));
         let uri = Uri::from_parts(uri).expect("scheme, authority and path make a URI");
-        rebuilt(parts, uri, body)
+        head.request(uri, body)
     }
 
     /// The request as HTTP/1 has it: the host is a header.
-    pub(crate) fn relative(&self, parts: &Parts, body: Body) -> http::Request<Body> {
-        let mut request = rebuilt(parts, Uri::from(path_and_query(&parts.uri)), body);
+    pub(crate) fn relative(&self, head: &Head, body: Body) -> http::Request<Body> {
+        let mut request = head.request(Uri::from(path_and_query(&head.uri)), body);
         let host = HeaderValue::try_from(self.authority.as_str()).expect("an authority is a valid header");
         request.headers_mut().insert(HOST, host);
         request
@@ -149,12 +150,21 @@ fn path_and_query(uri: &Uri) -> PathAndQuery {
     uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
-fn rebuilt(parts: &Parts, uri: Uri, body: Body) -> http::Request<Body> {
-    let mut request = http::Request::new(body);
-    *request.method_mut() = parts.method.clone();
-    *request.uri_mut() = uri;
-    *request.headers_mut() = parts.headers.clone();
-    request
+/// What a request says before its body.
+pub(crate) struct Head {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Head {
+    fn request(&self, uri: Uri, body: Body) -> http::Request<Body> {
+        let mut request = http::Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
 }
 
 /// An answer, and what happens to its connection at its end. What it came over is of no interest to the client.

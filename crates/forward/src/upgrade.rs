@@ -2,24 +2,33 @@
 
 use std::{sync::Arc, time::Duration};
 
-use concord_server::{Request, RequestContext as _, Response, ShutdownToken};
+use concord_server::{Body, Request, RequestContext as _, Response, ShutdownToken};
 use http::{HeaderValue, StatusCode, header::CONNECTION, request::Parts};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::{io, time::timeout};
 
-use crate::{Backend, Failure, ForwardError, backend::carried, body::AtEnd, headers};
+use crate::{
+    Backend, Failure, ForwardError,
+    backend::{Head, carried},
+    body::AtEnd,
+    headers,
+};
 
 /// How long the two connections may take to become the other protocol once both sides agreed.
 const UPGRADE: Duration = Duration::from_secs(10);
 
 /// Sends a request for an upgrade on, over a connection of its own, and carries what follows in both directions.
-pub(crate) async fn carry(backend: &Backend, original: Parts, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn carry(
+    backend: &Backend,
+    original: Parts,
+    head: Head,
+    body: Body,
+) -> Result<Response, Failure> {
     let refused = |error| Failure { error, request: None };
     let Some(client) = original.extensions.get::<OnUpgrade>().cloned() else {
         return Err(refused(ForwardError::NotUpgradable));
     };
-    let (parts, body) = request.into_parts();
     let mut sender = match backend.connector().connect_http1().await {
         Ok(sender) => sender,
         Err(error) => {
@@ -27,7 +36,7 @@ pub(crate) async fn carry(backend: &Backend, original: Parts, request: Request) 
         }
     };
     let mut answer = sender
-        .send_request(backend.relative(&parts, body))
+        .send_request(backend.relative(&head, body))
         .await
         .map_err(|error| refused(ForwardError::NoAnswer(Arc::new(error))))?;
     match answer.status() {
