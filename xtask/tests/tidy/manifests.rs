@@ -1,6 +1,6 @@
 //! Versions in one place, lints everywhere, one TLS provider.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use crate::{assert_clean, cargo, packages, read, root};
 
@@ -53,6 +53,42 @@ fn banned(tree: &str) -> Vec<String> {
     let names = ["ring", "openssl", "openssl-sys", "native-tls"];
     let found = names.iter().filter(|name| tree.lines().any(|line| line.split(' ').next() == Some(**name)));
     found.map(|name| format!("{name} is built: the one TLS provider is aws-lc-rs")).collect()
+}
+
+/// What a lock file says that a package needs, without versions; `None` if the package is not in it.
+fn locked(lock: &str, package: &str) -> Option<BTreeSet<String>> {
+    let header = format!("name = \"{package}\"");
+    let block = lock.split("[[package]]").find(|block| block.lines().any(|line| line == header))?;
+    let names = block.lines().filter_map(|line| line.trim().strip_prefix('"')?.split(['"', ' ']).next());
+    Some(names.map(str::to_owned).collect())
+}
+
+/// Whether these can be what a package is built with along with others: all that it needs, and nothing else but what it could
+/// be asked to use.
+fn fits(package: &serde_json::Value, locked: &BTreeSet<String>) -> bool {
+    let dependencies = package["dependencies"].as_array().expect("a list");
+    let name = |dependency: &serde_json::Value| dependency["name"].as_str().expect("a name").to_owned();
+    let built = || dependencies.iter().filter(|dependency| dependency["kind"] != "dev");
+    let possible: BTreeSet<String> = built().map(name).collect();
+    let mut needed = built().filter(|dependency| dependency["optional"] != true).map(name);
+    locked.is_subset(&possible) && needed.all(|name| locked.contains(&name))
+}
+
+#[test]
+fn the_fuzzer_can_be_built_from_its_lock_file() {
+    let lock = read("fuzz/Cargo.lock");
+    let mut complaints = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().expect("a name");
+        if locked(&lock, name).is_some_and(|locked| !fits(&package, &locked)) {
+            complaints.push(format!(
+                "fuzz/Cargo.lock is older than the manifest of {name}: run cargo metadata in fuzz/"
+            ));
+        }
+    }
+    assert_clean(&complaints);
+    assert!(locked(&lock, "concord-server").is_some_and(|names| names.contains("hyper")), "it is read");
+    assert_eq!(locked(&lock, "concord"), None);
 }
 
 #[test]
