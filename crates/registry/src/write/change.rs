@@ -105,7 +105,11 @@ impl Change<'_> {
                 owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)?
             }
         };
-        match live.map_or_else(|| new.clone(), |live| ignore_timestamps(live, new.clone())) {
+        let new = match live {
+            Some(live) => ignore_timestamps(live, new),
+            None => new,
+        };
+        match new {
             Value::Object(object) => Ok(object),
             _ => Err(Status::unprocessable_patch()),
         }

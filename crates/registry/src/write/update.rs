@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use concord_meta::{
     GroupKind, Status, field, go,
@@ -166,7 +168,10 @@ impl Registry {
         system::dedup_owners(&mut new, edit.context, true);
         edit.check(&new)?;
         edit.check_resource_version(&mut new, entry.mod_revision)?;
-        let old = edit.storage.object(&item)?;
+        let old = match served.as_object() {
+            Some(served) if edit.resource.version == edit.storage.version => Cow::Borrowed(served),
+            _ => Cow::Owned(edit.storage.object(&item)?),
+        };
         to_storage(edit.storage, &mut new)?;
         edit.before_update(&mut new, &old)?;
         match &scale {
