@@ -34,8 +34,8 @@ use crate::{
 pub(crate) const SMALL: u64 = 64 * 1024;
 /// How much of an answer is given to the connection at a time. It takes what it is given, however much that
 /// is; given in steps, all but the last few of them wait in the body, which so ends when the client has read.
-/// A step and the header of its HTTP/2 frame just fill one TLS record.
-const STEP: usize = 16 * 1024 - 9;
+/// A step and the headers of its HTTP/2 frames, four for most clients and one for other servers, just fill four TLS records.
+const STEP: usize = 4 * (16 * 1024 - 9);
 
 tokio::task_local! {
     /// Until when the task has to send its answer.
