@@ -7,10 +7,10 @@ use std::{
 
 use concord_fleet::Fleet;
 use concord_merge::apply::Time;
-use concord_meta::{GroupResource, UserInfo};
-use concord_registry::{Context, Registry, Resource, Resources, Storage, Verb};
+use concord_meta::{GroupResource, GroupVersion, UserInfo};
+use concord_registry::{Context, Registry, Resource, Resources, Storage, Verb, metadata};
 use concord_server::{Auditing, Metrics};
-use concord_store::Revision;
+use concord_store::{KeyRange, Revision};
 use concord_store_sealed::Keyring;
 
 use crate::{
@@ -86,7 +86,9 @@ impl Shared {
         served.sort_by_key(|resource| {
             resource.storage().is_none_or(|storage| storage.encoding != resource.version)
         });
-        let Some(first) = served.into_iter().next() else { return Found::Nothing };
+        let Some(first) = served.into_iter().next() else {
+            return self.elsewhere(name).map_or(Found::Nothing, Found::Unfit);
+        };
         let needed = [Verb::Update, Verb::Patch, Verb::List];
         if first.storage().is_none() || needed.iter().any(|verb| !first.verbs.contains(verb)) {
             return Found::Unfit(format!(
@@ -95,6 +97,23 @@ impl Shared {
             ));
         }
         Found::Stored(first)
+    }
+
+    /// Why a resource is not here, if another API server has its group: only that one sees what it stores.
+    fn elsewhere(&self, name: &GroupResource) -> Option<String> {
+        let version = GroupVersion::new("apiregistration.k8s.io", "v1");
+        let services = self.config.resources.find(&version, "apiservices")?;
+        let range = KeyRange::prefix(services.storage()?.prefix.clone());
+        let snapshot = self.registry().replica().newest().ok()?;
+        let mut all = snapshot.scan(&range).filter_map(|entry| services.object(&entry.into()).ok());
+        let found = all.find(|service| {
+            let spec = service.get("spec").cloned().unwrap_or_default();
+            spec["group"] == *name.group && spec["service"].is_object()
+        })?;
+        Some(format!(
+            "resource \"{name}\" is stored by another API server, that of APIService \"{}\", which has to migrate it",
+            metadata(&found).name()
+        ))
     }
 
     /// What the servers say about the objects of a storage.

@@ -1,6 +1,6 @@
 //! A store that a test tells what to do.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,6 +23,8 @@ pub(crate) enum Verdict {
     Stuck,
     /// There is never an answer, and it is committed.
     CommittedAndStuck,
+    /// It waits until the test lets it go on.
+    Held,
 }
 
 type Judge<Q, A> = Mutex<Arc<dyn Fn(&Q) -> A + Send + Sync>>;
@@ -33,8 +35,11 @@ pub(crate) struct Faulty {
     scans: Judge<Scan, Option<Error>>,
     /// Whether whoever follows is told what is committed.
     is_open: watch::Sender<bool>,
-    /// The keys that were written, in their order.
-    written: Mutex<Vec<Bytes>>,
+    /// Whether transactions that are held may go on, and how many wait for that.
+    is_released: watch::Sender<bool>,
+    held: watch::Sender<usize>,
+    /// The keys that were written, in their order, and when.
+    written: Mutex<Vec<(Bytes, Instant)>>,
 }
 
 impl Faulty {
@@ -44,6 +49,8 @@ impl Faulty {
             transactions: Mutex::new(Arc::new(|_| Verdict::Good)),
             scans: Mutex::new(Arc::new(|_| None)),
             is_open: watch::Sender::new(true),
+            is_released: watch::Sender::new(false),
+            held: watch::Sender::new(0),
             written: Mutex::default(),
         }
     }
@@ -63,7 +70,20 @@ impl Faulty {
 
     /// How often a key was written that begins like this.
     pub(crate) fn written(&self, prefix: &str) -> usize {
-        self.written.lock().iter().filter(|key| key.starts_with(prefix.as_bytes())).count()
+        self.times(prefix).len()
+    }
+
+    /// When keys were written that begin like this.
+    pub(crate) fn times(&self, prefix: &str) -> Vec<Instant> {
+        let written = self.written.lock();
+        written.iter().filter(|(key, _)| key.starts_with(prefix.as_bytes())).map(|(_, at)| *at).collect()
+    }
+
+    /// Waits until a transaction is held, lets something happen before it, and lets it go on.
+    pub(crate) async fn overtake(&self, happens: impl Future<Output = ()>) {
+        self.held.subscribe().wait_for(|held| *held > 0).await.expect("it is there");
+        happens.await;
+        self.is_released.send_replace(true);
     }
 }
 
@@ -76,10 +96,15 @@ impl Store for Faulty {
         match verdict {
             Verdict::Refused => return Err(Error::unavailable("etcdserver: mvcc: database space exceeded")),
             Verdict::Stuck => return std::future::pending().await,
+            Verdict::Held => {
+                self.held.send_modify(|held| *held += 1);
+                self.is_released.subscribe().wait_for(|is_released| *is_released).await.ok();
+            }
             Verdict::Good | Verdict::Unanswered | Verdict::CommittedAndStuck => {}
         }
         let committed = self.inner.transact(txn).await?;
-        self.written.lock().extend(keys);
+        let now = Instant::now();
+        self.written.lock().extend(keys.into_iter().map(|key| (key, now)));
         match verdict {
             Verdict::Unanswered => Err(Error::outcome_unknown("the answer is lost")),
             Verdict::CommittedAndStuck => std::future::pending().await,

@@ -6,9 +6,12 @@
 mod answers;
 mod automatic;
 mod crashes;
+mod definitions;
 mod faulty;
 mod manners;
 mod orders;
+mod rates;
 mod services;
+mod several;
 mod store;
 mod world;

@@ -101,6 +101,27 @@ async fn no_clock_decides_how_long_a_resource_may_be_missing() {
     running.stop().await;
 }
 
+/// Whoever serves something else stores it, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_api_server_stores_is_left_to_it() {
+    let world = World::new().await;
+    let service = json!({
+        "kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
+        "metadata": {"name": "v1.books.example.com", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"group": "books.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
+            "service": {"namespace": "default", "name": "books", "port": 443}},
+    });
+    let place = "/registry/apiregistration.k8s.io/apiservices/v1.books.example.com";
+    world.put(place, service.to_string()).await;
+    let running = world.start();
+    world.ask_about("m", ("books.example.com", "books"), "2026-01-01T00:00:00Z", &[]).await;
+    let (_, message) = holds(&world.ends("m").await, "Failed").expect("it failed");
+    let expected = "resource \"books.books.example.com\" is stored by another API server, that of APIService \
+                    \"v1.books.example.com\", which has to migrate it";
+    assert_eq!(message, expected);
+    running.stop().await;
+}
+
 /// `CONCORD_MIGRATED_MAPS=100000` shows that nothing grows with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_objects_it_is_known_how_long_they_take() {

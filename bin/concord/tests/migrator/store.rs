@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::{
     faulty::Verdict,
-    world::{MAPS, PATIENCE, PLAIN_FIRST, World, encryption, holds, progress},
+    world::{MAPS, MIGRATIONS, PATIENCE, PLAIN_FIRST, World, encryption, holds, progress},
 };
 
 /// Whether it is about the ConfigMaps.
@@ -64,7 +64,8 @@ async fn a_store_without_space_is_waited_for() {
     running.stop().await;
 }
 
-/// What others wrote in the old form, and this server has not heard of, is not overlooked.
+/// What others wrote in the old form, and this server has not heard of, is not overlooked; also if that lasts longer than
+/// anybody waits for it at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_behind_does_not_succeed() {
     let world = World::with_maps(60).await;
@@ -74,15 +75,51 @@ async fn a_server_that_is_behind_does_not_succeed() {
     world.until("m", "its beginning", begun).await;
     world.faulty.show(false);
     let begin = Instant::now();
-    while !world.left().await.is_empty() && begin.elapsed() < Duration::from_secs(3) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    while begin.elapsed() < Duration::from_secs(60) {
+        let now = world.until("m", "anything", |_| true).await;
+        assert!(["Succeeded", "Failed"].iter().all(|kind| holds(&now, kind).is_none()), "{now}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    world.until("m", "nothing yet", |now| holds(now, "Succeeded").is_none()).await;
     world.faulty.show(true);
     let ended = world.succeeds("m").await;
     assert!(world.left().await.is_empty());
     assert_eq!(progress(&ended)["census"][0]["objects"], 60);
+    running.stop().await;
+}
+
+/// All objects are written, and that cannot be said. `CONCORD_MIGRATION_MUTE` is for how many seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_end_that_cannot_be_told_for_long_is_told_at_last() {
+    let asked = std::env::var("CONCORD_MIGRATION_MUTE").ok().and_then(|asked| asked.parse().ok());
+    let mute = Duration::from_secs(asked.unwrap_or(10));
+    let world = World::with_maps(20).await;
+    let (inner, refused) = (world.faulty.clone(), Arc::new(AtomicUsize::new(0)));
+    let count = refused.clone();
+    let tells = |txn: &concord_store::Txn| {
+        txn.writes.iter().any(|write| write.key().starts_with(MIGRATIONS.as_bytes()))
+    };
+    world.faulty.judge(move |txn| match tells(txn) && inner.written(MAPS) == 20 {
+        true => {
+            count.fetch_add(1, Ordering::Relaxed);
+            Verdict::Refused
+        }
+        false => Verdict::Good,
+    });
+    let running = world.start();
+    world.ask("m", &[]).await;
+    let begin = Instant::now();
+    while world.faulty.written(MAPS) < 20 {
+        assert!(begin.elapsed() < PATIENCE, "not in time: all are written");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let after = world.kept().await;
+    tokio::time::sleep(mute).await;
+    world.until("m", "nothing yet", |now| holds(now, "Succeeded").is_none()).await;
+    let tries = refused.load(Ordering::Relaxed);
+    assert!((2..20 + mute.as_secs() as usize).contains(&tries), "tried {tries} times");
+    world.faulty.judge(|_| Verdict::Good);
+    let ended = world.succeeds("m").await;
+    assert_eq!((progress(&ended)["migrated"].as_u64(), world.kept().await), (Some(20), after));
     running.stop().await;
 }
 

@@ -174,13 +174,24 @@ impl World {
         created: &str,
         annotations: &[(&str, &str)],
     ) {
+        self.ask_about(name, ("", plural), created, annotations).await;
+    }
+
+    /// The same for a resource of any group.
+    pub(crate) async fn ask_about(
+        &self,
+        name: &str,
+        (group, plural): (&str, &str),
+        created: &str,
+        annotations: &[(&str, &str)],
+    ) {
         let annotation = |(name, value): &(&str, &str)| {
             (format!("storagemigration.concord.dev/{name}"), Value::from(*value))
         };
         let annotations: Value = annotations.iter().map(annotation).collect();
         let metadata = json!({"name": name, "uid": format!("uid-of-{name}"), "creationTimestamp": created,
             "annotations": annotations});
-        let spec = json!({"resource": {"group": "", "resource": plural}});
+        let spec = json!({"resource": {"group": group, "resource": plural}});
         let object = format!(
             r#"{{"kind":"StorageVersionMigration","apiVersion":"storagemigration.k8s.io/v1beta1","metadata":{metadata},"spec":{spec},"status":{{}}}}"#
         );
