@@ -29,8 +29,8 @@ enum Mood {
     Away(u64),
     /// Somebody else has changed the object.
     Conflicts,
-    /// It answers with 429 and asks for so many seconds.
-    Busy(u64),
+    /// It answers with 429 and asks for so many seconds, so many times.
+    Busy(u64, u64),
     /// It does it, and its answer is lost.
     Unheard,
 }
@@ -49,6 +49,8 @@ struct Fake {
     /// Every so many requests are answered by nobody: one of several servers is gone.
     dead: Option<u64>,
     requests: AtomicU64,
+    /// What lists are said to be of.
+    list_revision: Option<&'static str>,
     /// When the resource begins to be served.
     served_from: Option<tokio::time::Instant>,
 }
@@ -90,7 +92,8 @@ impl Fake {
         // Two at a time, however many are asked for.
         let items: Vec<Value> = rest.by_ref().take(2).map(metadata).collect();
         let next = rest.next().map(|(name, _)| name.clone()).unwrap_or_default();
-        answer(200, json!({"metadata": {"resourceVersion": "999", "continue": next}, "items": items}))
+        let revision = self.list_revision.unwrap_or("999");
+        answer(200, json!({"metadata": {"resourceVersion": revision, "continue": next}, "items": items}))
     }
 
     fn patch(&self, name: &str, patch: Value) -> Result<Answer, String> {
@@ -106,7 +109,7 @@ impl Fake {
             Some(Mood::Refuses) => return status(422, "it stays"),
             Some(Mood::Fails(code, times)) if count <= times => return status(code, "not now"),
             Some(Mood::Away(times)) if count <= times => return Err("connection refused".to_owned()),
-            Some(Mood::Busy(seconds)) => {
+            Some(Mood::Busy(seconds, times)) if count <= times => {
                 return Ok(Answer { code: 429, body: json!({}), retry_after: Some(seconds) });
             }
             Some(Mood::Conflicts) => return status(409, "it has changed"),
@@ -225,6 +228,45 @@ async fn what_fails_for_now_is_tried_again_and_what_fails_for_good_is_named() {
     }
 }
 
+/// Everybody is told to come back later, and then that something is wrong: it takes as long as the server says, and ends well.
+#[tokio::test(start_paused = true)]
+async fn a_storm_is_waited_for_as_long_as_it_lasts() {
+    let (mut names, mut moods) = (Vec::new(), Vec::new());
+    for (name, mood) in [
+        ("a", Mood::Busy(1, 20)),
+        ("b", Mood::Busy(30, 10)),
+        ("c", Mood::Fails(500, 30)),
+        ("d", Mood::Fails(503, 30)),
+        ("e", Mood::Fails(504, 30)),
+        ("f", Mood::Away(60)),
+    ] {
+        names.push(name);
+        moods.push((name, mood));
+    }
+    let server = Fake::new(&names, &json!({}), moods);
+    let begin = tokio::time::Instant::now();
+    migrate(&server).await;
+    assert!(server.condition("Succeeded").is_some(), "{}", server.migration.lock());
+    assert!(begin.elapsed() >= Duration::from_secs(10 * 30), "it did as it was told: {:?}", begin.elapsed());
+    assert!(server.objects.lock().values().all(|revision| *revision >= 1000));
+}
+
+/// As upstream's: what is not comparable says nothing about what was written since.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_no_revision_is_an_end() {
+    for revision in ["abcde", "007", ""] {
+        let mut server =
+            Arc::into_inner(Fake::new(&["a"], &json!({}), Vec::new())).expect("nobody has it yet");
+        server.list_revision = Some(revision);
+        let server = Arc::new(server);
+        migrate(&server).await;
+        let (_, message) = server.condition("Failed").expect("it has");
+        let expected = format!("is not valid: resource version is not well formed: {revision}");
+        assert!(message.contains(&expected), "{message}");
+        assert!(server.patches.lock().is_empty());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_migration_that_is_cancelled_ends() {
     let annotations = json!({"storagemigration.concord.dev/cancelled": "true"});
@@ -245,7 +287,7 @@ async fn a_dry_run_writes_nothing_and_says_why() {
 
 #[tokio::test(start_paused = true)]
 async fn orders_are_heard_while_objects_wait() {
-    let server = Fake::new(&["a"], &json!({}), vec![("a", Mood::Busy(30))]);
+    let server = Fake::new(&["a"], &json!({}), vec![("a", Mood::Busy(30, 100))]);
     let cancel = CancellationToken::new();
     let work = tokio::spawn(Standalone::new(server.clone(), "v1beta1").run(cancel.clone()));
     while server.patches.lock().is_empty() {

@@ -78,6 +78,8 @@ mod fleet;
 mod flips;
 mod odd;
 mod orders;
+mod outages;
+mod outside;
 mod secrets;
 mod trouble;
 mod versions;

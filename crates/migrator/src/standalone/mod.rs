@@ -214,6 +214,13 @@ impl<S: Server> Standalone<S> {
             }
         };
         let checkpoint = target.revision(&self.server).await?;
+        if !is_comparable(&checkpoint) {
+            let message = format!(
+                "latest resourceVersion for {} is not valid: resource version is not well formed: {checkpoint}",
+                migration.resource
+            );
+            return self.fail(migration, message).await;
+        }
         self.tell(migration, &[running("The migration is running"), unknown()], Some(&checkpoint)).await?;
         // Where another process was, if what is stored is still the same.
         let is_same = !target.hash.is_empty() && progress.agreement == target.hash;
@@ -349,6 +356,11 @@ pub(crate) fn good(answer: Result<Answer, String>) -> Result<Value, Stop> {
         Ok(answer) => Err(Stop::Later(said(&answer))),
         Err(error) => Err(Stop::Later(error)),
     }
+}
+
+/// Whether a resource version can be told from a later one: digits of any number that begin with none.
+fn is_comparable(version: &str) -> bool {
+    !version.is_empty() && !version.starts_with('0') && version.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// What a server said that is wrong.

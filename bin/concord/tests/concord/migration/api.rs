@@ -68,7 +68,59 @@ async fn migrations_are_validated_as_upstream_does() {
         "spec: Invalid value: {\"Resource\":{\"group\":\"\",\"resource\":\"pods\"}}: field is immutable";
     assert!(answer["message"].as_str().unwrap_or_default().ends_with(complaint), "{answer}");
     statuses(&mut admin).await;
+    conditions(&mut admin).await;
+    replacements(&mut admin).await;
     table(&mut admin).await;
+}
+
+/// Each rule of conditions, and that a failure stays one.
+async fn conditions(admin: &mut TestClient) {
+    let with = |name: &str, value: Value| {
+        let mut condition = condition("Other", "True");
+        condition[name] = value;
+        json!({"conditions": [condition]})
+    };
+    let twice = json!({"conditions": [condition("Other", "True"), condition("Other", "False")]});
+    let at = "status.conditions[0]";
+    for (status, complaint) in [
+        (twice, "status.conditions[1]".to_owned()),
+        (with("status", json!("Maybe")), format!("{at}.status: Unsupported value: \"Maybe\"")),
+        (with("lastTransitionTime", Value::Null), format!("{at}.lastTransitionTime: Required value")),
+        (with("reason", json!("")), format!("{at}.reason: Required value")),
+        (with("reason", json!("not camels")), format!("{at}.reason: Invalid value: \"not camels\"")),
+        (
+            with("reason", json!("R".repeat(1025))),
+            format!("{at}.reason: Too long: may not be more than 1024"),
+        ),
+        (
+            with("message", json!("m".repeat(32769))),
+            format!("{at}.message: Too long: may not be more than 32768"),
+        ),
+        (with("observedGeneration", json!(-1)), format!("{at}.observedGeneration: Invalid value: -1")),
+        (json!({"conditions": [condition("Failed", "True")]}), String::new()),
+        (
+            json!({"conditions": [condition("Failed", "False")]}),
+            "Failed condition cannot be set to false once it is true".to_owned(),
+        ),
+        (json!({"conditions": []}), "Failed condition cannot be set to false once it is true".to_owned()),
+    ] {
+        let said = tell(admin, "core", status.clone()).await;
+        assert!(said.contains(&complaint) && said.is_empty() == complaint.is_empty(), "{status}: {said}");
+    }
+}
+
+/// A name has to be one; nothing is made by an update, nor replaced without saying what.
+async fn replacements(admin: &mut TestClient) {
+    let (code, answer, _) = send(admin, Method::POST, ALL, &new("No_Name", "", "pods")).await;
+    let message = answer["message"].as_str().unwrap_or_default();
+    assert!(code == 422 && message.contains("metadata.name: Invalid value: \"No_Name\""), "{code} {message}");
+    let (code, ..) = send(admin, Method::PUT, &format!("{ALL}/nobody"), &new("nobody", "", "pods")).await;
+    assert_eq!(code, 404);
+    let same = new("a", "example.com", "nothings");
+    let (code, answer, _) = send(admin, Method::PUT, &format!("{ALL}/a"), &same).await;
+    let complaint = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    let message = answer["message"].as_str().unwrap_or_default();
+    assert!(code == 422 && message.contains(complaint), "{code} {message}");
 }
 
 async fn statuses(admin: &mut TestClient) {

@@ -48,6 +48,27 @@ async fn a_version_that_comes_back_in_the_middle_is_what_everything_is_stored_in
     assert_eq!(stored_versions(&client).await, json!(["v1"]));
 }
 
+/// What was proved was proved for another definition.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_that_is_edited_in_the_middle_keeps_its_list() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &[NEVER]).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    in_the_middle(&client, 4).await;
+    let edit = Patch::Merge(json!({"spec": {"names": {"shortNames": ["fo"]}}}));
+    definitions(&client).patch(FOOS, &PatchParams::default(), &edit).await.expect("edited");
+    annotate(&client, "slow", RATE, json!("1000")).await;
+    succeeds(&client, "slow").await;
+    assert_eq!(stored_versions(&client).await, json!(["v1", "v2"]));
+    let crd = definitions(&client).get(FOOS).await.expect("there");
+    let (_, message) = condition(&crd, "StorageMigrating", "False").expect("it is said");
+    assert!(message.ends_with("have not been updated due to a generation mismatch"), "{message}");
+    ask(&client, "next", "example.com", "foos").await;
+    succeeds(&client, "next").await;
+    assert_eq!(stored_versions(&client).await, json!(["v2"]));
+}
+
 /// Applies the definition as a tool does that keeps it in a file.
 async fn apply(client: &kube::Client, manager: &str, stored: &str) -> Value {
     let mut definition = definition(&["v1", "v2"], stored);
@@ -80,6 +101,15 @@ async fn whoever_applies_a_definition_does_not_lose_what_is_stored() {
     assert_eq!(apply(&client, "two", "v2").await, json!(["v2"]));
 }
 
+/// The same definition in another group.
+async fn define_late(client: &kube::Client) {
+    let mut late = definition(&["v1"], "v1");
+    late["metadata"]["name"] = "foos.late.example.com".into();
+    late["spec"]["group"] = "late.example.com".into();
+    let late = serde_json::from_value(late).expect("an object");
+    definitions(client).create(&PostParams::default(), &late).await.expect("created");
+}
+
 /// Upstream's process dies of it, again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_gone_for_a_minute_does_not_come_back() {
@@ -97,7 +127,13 @@ async fn what_is_gone_for_a_minute_does_not_come_back() {
     for name in ["slow", "never"] {
         until(&client, name, "that it misses its resource", waits).await;
     }
-    tokio::time::sleep(Duration::from_secs(40)).await;
+    // What comes in the meantime is in time.
+    ask(&client, "late", "late.example.com", "foos").await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    until(&client, "late", "that it misses its resource", waits).await;
+    define_late(&client).await;
+    succeeds(&client, "late").await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
     for name in ["slow", "never"] {
         let failed = |now: &DynamicObject| condition(now, "Failed", "True").is_some();
         let ended = until(&client, name, "the end", failed).await;

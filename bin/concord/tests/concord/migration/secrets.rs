@@ -1,8 +1,11 @@
 //! Upstream's scenario of a rotated key, and two servers with different files.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use concord_testing::{etcd::Cluster, kms::KmsPlugin};
@@ -61,7 +64,7 @@ async fn server(etcd: &Cluster, data: &std::path::Path, id: &str, file: &Encrypt
 
 /// Every request of the migrator is written down, and none of them was anything but a patch that went well.
 async fn audited(data: &std::path::Path) {
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     loop {
         let log = std::fs::read_to_string(data.join("audit.log")).expect("a log");
         let events =
@@ -84,7 +87,7 @@ async fn audited(data: &std::path::Path) {
         }
         // The log is written by a thread of its own.
         assert!(begin.elapsed() < crate::support::SOON, "not in time: the log has the patch");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -209,11 +212,16 @@ async fn nothing_is_migrated_while_servers_encrypt_with_different_keys() {
     store.shutdown().await;
 }
 
-/// Writes Secrets through one server until told to stop; how many there are then.
-async fn write(client: Client, id: usize, stop: Arc<AtomicBool>) -> usize {
+/// How many tasks write through each server.
+const WRITERS: usize = 8;
+
+/// Writes Secrets through one server until told to stop, no more often than so; how many there are then.
+async fn write(client: Client, id: usize, pause: Duration, stop: Arc<AtomicBool>) -> usize {
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
     let mut count = 0;
+    let mut turns = tokio::time::interval(pause);
     while !stop.load(Ordering::Relaxed) {
+        turns.tick().await;
         create(&client, &format!("writer-{id}-{count}")).await;
         let label = serde_json::json!({"metadata": {"labels": {"round": count.to_string()}}});
         let name = format!("writer-{id}-0");
@@ -223,8 +231,13 @@ async fn write(client: Client, id: usize, stop: Arc<AtomicBool>) -> usize {
     count
 }
 
+/// `CONCORD_ROTATION_WRITES` is how many writes there are in a second meanwhile, nine tenths of which have to be reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_rotated_while_two_servers_write() {
+    let asked = std::env::var("CONCORD_ROTATION_WRITES").ok().and_then(|asked| asked.parse().ok());
+    let rate: f64 = asked.unwrap_or(50.0);
+    // Each turn writes twice.
+    let pause = Duration::from_secs_f64(4.0 * WRITERS as f64 / rate);
     let etcd = Cluster::single().await.expect("an etcd");
     let data = [(); 2].map(|()| tempdir().expect("a directory"));
     let files = [(); 2].map(|()| EncryptionFile::new("[secrets]", KEY1));
@@ -232,9 +245,13 @@ async fn a_key_is_rotated_while_two_servers_write() {
     let two = server(&etcd, data[1].path(), "s2", &files[1]).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut writers = Vec::new();
-    for (id, data) in data.iter().enumerate() {
-        writers.push(tokio::spawn(write(client(data.path()).await, id, stop.clone())));
+    for (at, data) in data.iter().enumerate() {
+        for id in 0..WRITERS {
+            let client = client(data.path()).await;
+            writers.push(tokio::spawn(write(client, at * WRITERS + id, pause, stop.clone())));
+        }
     }
+    let begin = Instant::now();
     for (round, providers) in [KEY2_SECOND, KEY2_FIRST].into_iter().enumerate() {
         for (file, server) in files.iter().zip([&one, &two]) {
             file.replace("[secrets]", providers);
@@ -253,6 +270,9 @@ async fn a_key_is_rotated_while_two_servers_write() {
     for writer in writers {
         written += writer.await.expect("no panic");
     }
+    let reached = 2.0 * written as f64 / begin.elapsed().as_secs_f64();
+    eprintln!("{reached:.0} writes in a second during the rotation");
+    assert!(reached >= rate * 0.9, "{reached} writes in a second instead of {rate}");
     // A server that never knew the old key reads everything.
     let (fresh, file) = (tempdir().expect("a directory"), EncryptionFile::new("[secrets]", KEY2));
     let _three = server(&etcd, fresh.path(), "s3", &file).await;
