@@ -32,6 +32,7 @@ mod progress;
 mod rewrite;
 mod shared;
 pub mod standalone;
+mod state;
 mod status;
 mod survive;
 mod trigger;
@@ -52,5 +53,6 @@ pub use migration::{
     AUTOMATIC_ANNOTATION, CANCELLED_ANNOTATION, DRY_RUN_ANNOTATION, PAUSED_ANNOTATION, PROGRESS_ANNOTATION,
     RATE_ANNOTATION,
 };
-pub use progress::{Failure, Progress};
+pub use progress::{Counted, Failure, Progress};
 pub use shared::Config;
+pub use state::{STATE_NAME, STATE_NAMESPACE, StorageState};

@@ -13,7 +13,7 @@ use concord_store::{KeyRange, Revision};
 use serde_json::{Value, json};
 
 use crate::{
-    Census, Row,
+    Census, Row, StorageState,
     agreement::Writers,
     census::{census, form},
     migration::{AUTOMATIC_ANNOTATION, Migration},
@@ -24,13 +24,16 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Looks at what is stored whenever the servers have agreed on another form for a while, and asks for a migration if there
-/// is something to migrate. What is stored is counted, not remembered: the log is the only state there is.
+/// is something to migrate. What is stored is counted: what was found is kept for whoever wants to know, and not believed.
 pub(crate) struct Trigger {
     shared: Arc<Shared>,
 }
 
 /// The resources that are stored, by what their keys begin with.
 type Stored = BTreeMap<Bytes, Arc<Resource>>;
+
+/// What was found of each resource.
+type Counted = BTreeMap<String, StorageState>;
 
 /// A form that all servers write, and since when they do without a gap: in a gap somebody may have written another one.
 type Form = (Row, Revision);
@@ -51,6 +54,7 @@ impl Trigger {
             tokio::time::sleep(delay).await;
             let mut is_waiting = false;
             let (stored, agreed) = self.agreed();
+            let mut counted = Counted::new();
             handled.retain(|prefix, _| stored.contains_key(prefix));
             for (prefix, form) in &agreed {
                 // Twice the same, a while apart: servers that come and go one after another have settled.
@@ -58,7 +62,7 @@ impl Trigger {
                     continue;
                 }
                 let Some(resource) = stored.get(prefix) else { continue };
-                match self.handle(resource, prefix, &form.0).await {
+                match self.handle(resource, prefix, &form.0, &mut counted).await {
                     Ok(true) => drop(handled.insert(prefix.clone(), form.clone())),
                     Ok(false) => is_waiting = true,
                     Err(error) => {
@@ -67,6 +71,10 @@ impl Trigger {
                         is_waiting = true;
                     }
                 }
+            }
+            if !counted.is_empty() {
+                let names = stored.values().map(|resource| resource.group_resource().to_string()).collect();
+                self.shared.keep(&counted, Some(&names)).await;
             }
             let is_settled = before == agreed;
             before = agreed;
@@ -101,7 +109,13 @@ impl Trigger {
 
     /// Asks for a migration if it is needed and wanted. False if that is to be looked at again, since somebody else's is
     /// under way: it may be taken back.
-    async fn handle(&self, resource: &Resource, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
+    async fn handle(
+        &self,
+        resource: &Resource,
+        prefix: &Bytes,
+        target: &Row,
+        counted: &mut Counted,
+    ) -> Result<bool, Status> {
         let name = resource.group_resource();
         // Events go by themselves, and soon.
         if name.resource == "events" {
@@ -111,7 +125,10 @@ impl Trigger {
         if of_resource.iter().any(|migration| !migration.is_terminal() && !migration.orders.is_dry_run) {
             return Ok(false);
         }
-        if !self.is_needed(&name, prefix, target).await? && !self.is_listed(&name, target) {
+        let state = self.state(&name, prefix, target).await?;
+        let is_needed = state.is_migration_needed();
+        counted.insert(name.to_string(), state);
+        if !is_needed && !self.is_listed(&name, target) {
             return Ok(true);
         }
         if !self.is_wanted(&name) {
@@ -132,11 +149,16 @@ impl Trigger {
         object.is_some_and(|definition| lists_another(&definition, target))
     }
 
-    /// Whether something has another form. What is stored is shown, whether or not anything comes of it.
-    async fn is_needed(&self, name: &GroupResource, prefix: &Bytes, target: &Row) -> Result<bool, Status> {
+    /// What is stored. It is shown, whether or not anything comes of it.
+    async fn state(
+        &self,
+        name: &GroupResource,
+        prefix: &Bytes,
+        target: &Row,
+    ) -> Result<StorageState, Status> {
         let counted = self.count(prefix).await?;
         self.shared.config.metrics.migration().set_census(&name.to_string(), counted.shown());
-        Ok(counted.others(target) > 0)
+        Ok(StorageState::new(target, &counted))
     }
 
     async fn count(&self, prefix: &Bytes) -> Result<Census, Status> {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Census,
+    Census, StorageState,
     agreement::{Agreed, Writers},
     census::census,
     decide::{Next, Orders, Run, Stage, next},
@@ -279,7 +279,16 @@ impl Worker {
         self.unmark(self.generation, End::Succeeded(&version)).await?;
         let succeeded = Condition::ended("Succeeded", "StorageVersionMigrationSucceeded", String::new());
         tracing::info!(name = self.which.name, resource = %self.resource, objects = census.total(), "A migration has succeeded.");
-        self.end(succeeded).await
+        self.end(succeeded).await?;
+        self.keep(census).await;
+        Ok(true)
+    }
+
+    /// Keeps what was found. If nobody comes to that, more is said to be stored than is, until somebody counts.
+    async fn keep(&self, census: &Census) {
+        let Some(run) = &self.run else { return };
+        let state = StorageState::new(&run.target, census);
+        self.shared.keep(&[(self.resource.to_string(), state)].into(), None).await;
     }
 
     async fn report(&mut self, census: &Census) -> Result<bool, Status> {
@@ -294,7 +303,9 @@ impl Worker {
         for failure in &self.progress.failures {
             message += &format!("; {}: {}", failure.object, failure.message);
         }
-        self.fail(message).await
+        self.fail(message).await?;
+        self.keep(census).await;
+        Ok(true)
     }
 
     async fn cancel(&mut self) -> Result<bool, Status> {

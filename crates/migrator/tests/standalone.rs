@@ -346,7 +346,12 @@ async fn a_resource_may_come_later_but_not_too_late() {
         let begin = tokio::time::Instant::now();
         server.served_from = Some(begin + Duration::from_secs(seconds));
         let server = Arc::new(server);
-        migrate_within(&server, Duration::from_secs(200)).await;
+        let waits = async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            let migration = server.migration.lock();
+            assert_eq!(migration["status"]["conditions"][0]["reason"], "WaitingForResource");
+        };
+        tokio::join!(migrate_within(&server, Duration::from_secs(200)), waits);
         assert_eq!(server.condition("Succeeded").is_some(), comes, "after {seconds} seconds");
         if !comes {
             assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concord_migrator::PROGRESS_ANNOTATION;
+use concord_migrator::{PROGRESS_ANNOTATION, STATE_NAME, STATE_NAMESPACE, StorageState};
 use concord_storageversion::{ENCRYPTION_ANNOTATION, Keys, Status, parse_object_name};
 use serde_json::{Value, json};
 
@@ -39,12 +39,26 @@ impl Resource {
         self.all(|(version, _)| version).len() == 1 && self.all(|(_, keys)| &keys.seals_with).len() == 1
     }
 
+    /// Whether something was found stored in another form than the servers write now; nothing if nobody has counted.
+    fn is_migration_needed(&self, migrated: &Migrated) -> Option<bool> {
+        let found = migrated.census.as_array()?;
+        let is_written = |row: &Value| {
+            let is_same = |(version, keys): &(String, Keys)| {
+                let key = row["encryption"].as_str().unwrap_or_default();
+                row["version"] == **version && keys.seals_with == key
+            };
+            self.servers.values().all(is_same)
+        };
+        Some(!found.iter().all(is_written))
+    }
+
     fn value(&self, migrated: &Migrated) -> Value {
         let server = |(id, (version, keys)): (&String, &(String, Keys))| json!({"id": id, "version": version, "sealsWith": keys.seals_with, "opens": keys.opens});
         json!({
             "group": self.group, "resource": self.name, "agreed": self.is_agreed(),
             "servers": self.servers.iter().map(server).collect::<Vec<_>>(),
             "lastMigration": migrated.last, "stored": migrated.census, "storedAt": migrated.counted_at,
+            "migrationNeeded": self.is_migration_needed(migrated),
         })
     }
 
@@ -60,17 +74,20 @@ impl Resource {
             self.servers.len().to_string(),
             if self.is_agreed() { "yes" } else { "NO" }.to_owned(),
             migrated.stored(),
+            self.is_migration_needed(migrated)
+                .map_or("-", |is_so| if is_so { "YES" } else { "no" })
+                .to_owned(),
             migrated.last.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     }
 }
 
-/// What migrations of a resource tell.
+/// What is known about the objects of a resource.
 #[derive(Debug, Default)]
 struct Migrated {
     /// How the last one ended, or is going.
     last: Option<String>,
-    /// What the last one found stored that has counted.
+    /// What was found stored when that was last counted, by a migration or by the servers.
     census: Value,
     /// The revision at which that was so.
     counted_at: Value,
@@ -92,6 +109,14 @@ impl Migrated {
         }
     }
 
+    /// Adds what the servers found.
+    fn find(&mut self, state: &StorageState) {
+        if self.counted_at.as_u64().is_none_or(|at| at < state.counted_at) {
+            self.counted_at = state.counted_at.into();
+            self.census = json!(state.persisted);
+        }
+    }
+
     /// Adds what a later migration tells.
     fn add(&mut self, migration: &Value) {
         let conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
@@ -105,6 +130,19 @@ impl Migrated {
         if progress["censusRevision"].is_u64() {
             self.counted_at = progress["censusRevision"].clone();
             self.census = progress.get("census").cloned().unwrap_or_else(|| json!([]));
+        }
+    }
+}
+
+/// Adds what the servers found themselves, where that is newer.
+async fn states(api: &Api, all: &mut BTreeMap<String, Migrated>) {
+    let path = format!("/api/v1/namespaces/{STATE_NAMESPACE}/configmaps/{STATE_NAME}");
+    // There is none before anything was counted, and not everybody may read it.
+    let Ok(map) = api.get(&path).await else { return };
+    for (title, state) in map["data"].as_object().into_iter().flatten() {
+        let state = state.as_str().and_then(|text| serde_json::from_str::<StorageState>(text).ok());
+        if let Some(state) = state {
+            all.entry(title.clone()).or_default().find(&state);
         }
     }
 }
@@ -142,7 +180,8 @@ async fn migrations(api: &Api) -> anyhow::Result<BTreeMap<String, Migrated>> {
 
 /// Shows them.
 pub(crate) async fn run(api: &Api, wanted: &[String], output: Output) -> anyhow::Result<u8> {
-    let migrations = migrations(api).await?;
+    let mut migrations = migrations(api).await?;
+    states(api, &mut migrations).await;
     let mut all = resources(api).await?;
     all.retain(|resource| wanted.is_empty() || wanted.contains(&resource.title()));
     all.sort_by_key(Resource::title);
@@ -153,8 +192,9 @@ pub(crate) async fn run(api: &Api, wanted: &[String], output: Output) -> anyhow:
         say(&serde_json::to_string_pretty(&json!({"resources": all, "annotation": ENCRYPTION_ANNOTATION}))?)?;
         return Ok(0);
     }
-    let header = ["RESOURCE", "VERSION", "ENCRYPTION", "SERVERS", "AGREED", "STORED", "LAST MIGRATION"]
-        .map(str::to_owned);
+    let header =
+        ["RESOURCE", "VERSION", "ENCRYPTION", "SERVERS", "AGREED", "STORED", "NEEDED", "LAST MIGRATION"]
+            .map(str::to_owned);
     let rows = all.iter().map(|resource| resource.row(migrated(resource)));
     say(&table(&std::iter::once(header.to_vec()).chain(rows).collect::<Vec<_>>()))?;
     Ok(0)
@@ -178,6 +218,39 @@ mod tests {
         migrated.add(&migration("b", json!({"census": rows, "censusRevision": 9})));
         migrated.add(&migration("c", json!({"phase": "Waiting"})));
         assert_eq!(migrated.stored(), "3 v1, 4 v1 (aesgcm:v1:k)");
-        assert_eq!((migrated.counted_at, migrated.last.as_deref()), (json!(9), Some("Succeeded (c)")));
+        assert_eq!((&migrated.counted_at, migrated.last.as_deref()), (&json!(9), Some("Succeeded (c)")));
+        let state = |at: u64| -> StorageState {
+            let state = json!({"current": {"version": "v1"}, "persisted": [{"version": "v1", "objects": 5}], "countedAt": at});
+            serde_json::from_value(state).expect("a state")
+        };
+        migrated.find(&state(8));
+        assert_eq!(migrated.counted_at, json!(9), "a migration counted later");
+        migrated.find(&state(10));
+        assert_eq!((migrated.stored().as_str(), &migrated.counted_at), ("5 v1", &json!(10)));
+    }
+
+    #[test]
+    fn what_has_another_form_than_servers_write_needs_a_migration() {
+        let mut resource =
+            Resource { group: String::new(), name: "secrets".to_owned(), servers: BTreeMap::new() };
+        let keys = |key: &str| Keys { seals_with: key.to_owned(), ..Keys::default() };
+        resource.servers.insert("s1".to_owned(), ("v1".to_owned(), keys("k2")));
+        let found = |census: Value| Migrated { census, ..Migrated::default() };
+        let row = |key: &str| json!({"version": "v1", "encryption": key, "objects": 1});
+        assert_eq!(resource.is_migration_needed(&Migrated::default()), None);
+        for (census, expected) in [
+            (json!([]), false),
+            (json!([row("k2")]), false),
+            (json!([row("k1")]), true),
+            (json!([row("k2"), {"version": "v1", "objects": 1}]), true),
+        ] {
+            assert_eq!(resource.is_migration_needed(&found(census.clone())), Some(expected), "{census}");
+        }
+        resource.servers.insert("s2".to_owned(), ("v1".to_owned(), keys("k1")));
+        assert_eq!(
+            resource.is_migration_needed(&found(json!([row("k2")]))),
+            Some(true),
+            "one writes otherwise"
+        );
     }
 }

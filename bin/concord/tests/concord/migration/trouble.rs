@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use tempfile::tempdir;
 
 use super::{
-    FOOS, ask, condition, create_foo, define, definition, definitions, foos, kept, kind, progress,
-    stored_versions, succeeds, until,
+    FOOS, ask, condition, create_foo, define, definition, definitions, foos, kept, kind, migrations,
+    progress, stored_versions, succeeds, until,
 };
 use crate::{
     encryption::{EncryptionFile, etcd_store, reloads},
@@ -223,8 +223,17 @@ async fn what_a_server_wrote_that_went_back_for_a_while_is_found() {
     until_sealed(&store, "first", "k8s:enc:aescbc:v1:key1:").await;
     files[1].replace("[secrets]", TWO);
     reloads(&servers[1], "success", 2).await;
+    let names = async || {
+        let all = migrations(&client(data[0].path()).await).list(&ListParams::default()).await;
+        let all = all.expect("a list").items.into_iter();
+        all.filter_map(|migration| migration.metadata.name).collect::<Vec<_>>()
+    };
+    let before = names().await;
     create(1, "second").await;
     until_sealed(&store, "second", "k8s:enc:aescbc:v1:key2:").await;
+    // Several times as long as they would have to agree.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(names().await, before, "nothing is asked for while servers differ");
     files[1].replace("[secrets]", ONE);
     until_sealed(&store, "second", "k8s:enc:aescbc:v1:key1:").await;
     store.shutdown().await;

@@ -1,0 +1,80 @@
+//! A release that stores what is built in otherwise than the one before.
+
+use std::{path::Path, time::Instant};
+
+use concord_store_embedded::{EmbeddedStore, Options};
+use kube::{
+    Api,
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tempfile::tempdir;
+
+use super::{ANNOTATIONS, condition, kept, kind, migrations};
+use crate::support::{Program, SOON, client};
+
+const OLD: &[&str] = &["--emulated-version=1.33", "--storage-migration-delay=0s"];
+const NEW: &[&str] = &["--emulated-version=1.36", "--storage-migration-delay=300ms"];
+
+async fn create(client: &kube::Client, of: &str, name: &str, spec: Value) {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind("networking.k8s.io", "v1", of));
+    let object =
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": of, "metadata": {"name": name}, "spec": spec});
+    let object = serde_json::from_value(object).expect("an object");
+    api.create(&PostParams::default(), &object).await.expect("created");
+}
+
+/// The versions in which objects are stored by a server that has ended.
+async fn versions(data: &Path, resource: &str) -> Vec<String> {
+    let store = EmbeddedStore::open(&Options::new(data.join("store.db"))).expect("a store");
+    let all = kept(&store, &format!("/registry/{resource}/")).await;
+    store.close().await;
+    let version = |value: &[u8]| serde_json::from_slice::<Value>(value).expect("JSON")["apiVersion"].clone();
+    let mut found: Vec<String> =
+        all.iter().map(|(_, value)| version(value).as_str().expect("a version").to_owned()).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_built_in_is_migrated_after_an_upgrade_unless_somebody_says_no() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), OLD).await;
+    server.ready(200).await;
+    let old = client(data.path()).await;
+    create(&old, "ServiceCIDR", "more", json!({"cidrs": ["10.1.0.0/24"]})).await;
+    let parent = json!({"parentRef": {"resource": "services", "namespace": "default", "name": "s"}});
+    create(&old, "IPAddress", "10.1.0.1", parent).await;
+    let of = kind("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion");
+    let all: Api<DynamicObject> = Api::all_with(old.clone(), &of);
+    let no = json!({"metadata": {"annotations": {format!("{ANNOTATIONS}/automatic"): "false"}}});
+    let named = "networking.k8s.io.ipaddresses";
+    all.patch(named, &PatchParams::default(), &Patch::Merge(no)).await.expect("annotated");
+    server.signal("TERM");
+    server.ended().await;
+    for resource in ["servicecidrs", "ipaddresses"] {
+        assert_eq!(versions(data.path(), resource).await, ["networking.k8s.io/v1beta1"], "{resource}");
+    }
+    let server = Program::start_with(data.path(), NEW).await;
+    server.ready(200).await;
+    let new = client(data.path()).await;
+    let begin = Instant::now();
+    loop {
+        let all = migrations(&new).list(&ListParams::default()).await.expect("a list").items;
+        let of = |plural: &str| {
+            let mut found = all.iter().filter(|one| one.data["spec"]["resource"]["resource"] == plural);
+            found.next()
+        };
+        assert!(of("ipaddresses").is_none(), "nobody wants that");
+        if of("servicecidrs").is_some_and(|one| condition(one, "Succeeded", "True").is_some()) {
+            break;
+        }
+        assert!(begin.elapsed() < SOON, "not in time: the upgrade is noticed");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    server.signal("TERM");
+    server.ended().await;
+    assert_eq!(versions(data.path(), "servicecidrs").await, ["networking.k8s.io/v1"]);
+    assert_eq!(versions(data.path(), "ipaddresses").await, ["networking.k8s.io/v1beta1"]);
+}
