@@ -39,10 +39,12 @@ fn missing_tests(path: &str, table: &str, sources: &str) -> Vec<String> {
 
 #[test]
 fn the_tests_that_tables_name_exist() {
-    let path = "docs/fleet-tests.md";
     let sources: Vec<String> =
         tracked().into_iter().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| text).collect();
-    assert_clean(&missing_tests(path, &read(path), &sources.concat()));
+    let sources = sources.concat();
+    for path in ["docs/fleet-tests.md", "docs/migration-tests.md"] {
+        assert_clean(&missing_tests(path, &read(path), &sources));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The migrator in one process with its store, its encryption and its admission, all of which do what a test says: crashes,
 //! lost answers, refusals, and a server that is behind.
 //!
-//! Which test shows which row of the list that a migrator has to pass stands in `tests/concord/migration.rs`.
+//! Which test shows which row of the list that a migrator has to pass stands in `docs/migration-tests.md`.
 
 mod answers;
 mod automatic;

@@ -1,6 +1,7 @@
 //! What the owner of a migration can say, and migrations that nobody asked for.
 
 use concord_server::test_client::Protocol;
+use k8s_openapi::api::core::v1::Event;
 use kube::{
     Api,
     api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -64,6 +65,24 @@ async fn migrations_are_paused_resumed_cancelled_and_only_counted() {
     let ended = succeeds(&client, "go").await;
     assert_eq!(progress(&ended)["migrated"], 2);
     assert_eq!(stored_versions(&client).await, json!(["v2"]));
+    told(&client, "go", &["Paused", "Started", "Succeeded"]).await;
+    told(&client, "stop", &["Paused", "Failed"]).await;
+}
+
+/// There is an event for each of these, the last one a moment after the end.
+async fn told(client: &kube::Client, name: &str, reasons: &[&str]) {
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let begin = std::time::Instant::now();
+    loop {
+        let all = events.list(&ListParams::default()).await.expect("a list").items;
+        let own = all.iter().filter(|event| event.involved_object.name.as_deref() == Some(name));
+        let found: Vec<&str> = own.filter_map(|event| event.reason.as_deref()).collect();
+        if reasons.iter().all(|reason| found.contains(reason)) {
+            return;
+        }
+        assert!(begin.elapsed() < SOON, "not in time: {name} is told of: {found:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
