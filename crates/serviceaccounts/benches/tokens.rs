@@ -8,16 +8,17 @@ use concord_apis::{Settings, api_set};
 use concord_codec::{FieldValidation, MediaType};
 use concord_merge::apply::Time;
 use concord_meta::GroupVersion;
+use concord_rbac::{Rbac, RulesView};
 use concord_registry::{Body, Context, Registry, Resources as _, metadata};
-use concord_replica::Replica;
+use concord_replica::{Event, EventKind, Replica, View as _};
 use concord_server::{
-    AlwaysAllow, Authentication, Config as ServerConfig, Handler, Request, Response, TokenAuthenticator as _,
-    Version, full, with_body,
+    AlwaysAllow, Authentication, Authorizer, Config as ServerConfig, Handler, Request, Response,
+    TokenAuthenticator as _, Version, full, with_body,
 };
 use concord_serviceaccounts::{
     Config, Objects, ServiceAccountAuthenticator, SigningKey, TokenGenerator, VerificationKeys,
 };
-use concord_store::Store;
+use concord_store::{KeyValue, Store};
 use concord_store_embedded::{EmbeddedStore, Options};
 use divan::Bencher;
 use http::StatusCode;
@@ -132,8 +133,35 @@ impl Handler for Api {
     }
 }
 
-/// A server that knows these tokens, without a network.
-fn chain(tokens: Option<ServiceAccountAuthenticator>) -> Arc<dyn Handler> {
+/// How many roles there are, and how many bindings, each of another account to another role.
+const RULES: usize = 1000;
+
+/// Rules of a large cluster, by which the account of [`World`] may read ConfigMaps.
+fn rbac() -> Rbac {
+    let event = |kind: &str, at: usize, object: Value| {
+        let key = format!("/registry/{kind}/rule-{at}").into();
+        let value = object.to_string().into();
+        let entry = KeyValue { key, value, create_revision: 1, mod_revision: 1 };
+        Event { revision: 1, kind: EventKind::Created(Arc::new(entry)) }
+    };
+    let rule = |at: usize| {
+        let metadata = json!({"name": format!("rule-{at}")});
+        let plural = if at == RULES / 2 { "configmaps".to_owned() } else { format!("r{at}") };
+        let rules = json!([{"verbs": ["get", "list"], "apiGroups": [""], "resources": [plural, "pods"]}]);
+        let account = if at == RULES / 2 { "sa".to_owned() } else { format!("sa-{at}") };
+        let subject = json!({"kind": "ServiceAccount", "namespace": "ns", "name": account});
+        let role = json!({"kind": "ClusterRole", "name": format!("rule-{at}")});
+        let binding = json!({"metadata": metadata, "roleRef": role, "subjects": [subject]});
+        let role = json!({"metadata": metadata, "rules": rules});
+        [event("clusterroles", at, role), event("clusterrolebindings", at, binding)]
+    };
+    let mut view = RulesView::new("/registry/");
+    view.apply(1, &(0..RULES).flat_map(rule).collect::<Vec<_>>());
+    Rbac::new(&view)
+}
+
+/// A server that knows these tokens and allows this, without a network.
+fn chain(tokens: Option<ServiceAccountAuthenticator>, authorizer: Arc<dyn Authorizer>) -> Arc<dyn Handler> {
     let key = PrivateKeyDer::from_pem_slice(P256).expect("a key");
     let key = any_supported_type(&key).expect("a key that can sign");
     let mut config = ServerConfig::new(Arc::new(CertifiedKey::new(Vec::new(), key)), Version::default());
@@ -141,18 +169,20 @@ fn chain(tokens: Option<ServiceAccountAuthenticator>) -> Arc<dyn Handler> {
         tokens: tokens.into_iter().map(|tokens| Arc::new(tokens) as _).collect(),
         ..Authentication::default()
     };
-    config.authorizer = Arc::new(AlwaysAllow);
+    config.authorizer = authorizer;
     config.apis = Arc::new(Api);
     config.complete().expect("valid").into_handler()
 }
 
-/// A get through all filters, by nobody and by a service account: the difference is what authentication costs. What RBAC
-/// costs is `cargo bench -p concord-rbac`.
-#[divan::bench(args = ["nobody", "service account"])]
+/// A get through all filters: by nobody where everything is allowed, by a service account there, and by one that may because
+/// of one of a thousand roles and bindings. What the last takes more than the first is what authentication and RBAC cost.
+#[divan::bench(args = ["nobody", "service account", "service account, RBAC"])]
 fn get(bencher: Bencher<'_, '_>, who: &str) {
     let world = World::new(P256);
     let is_known = who != "nobody";
-    let chain = chain(is_known.then(|| world.authenticator()));
+    let authorizer: Arc<dyn Authorizer> =
+        if who.ends_with("RBAC") { Arc::new(rbac()) } else { Arc::new(AlwaysAllow) };
+    let chain = chain(is_known.then(|| world.authenticator()), authorizer);
     let bearer = format!("Bearer {}", world.token);
     let request = || {
         let request = http::Request::builder().uri("/api/v1/namespaces/default/configmaps/cm-1234");
