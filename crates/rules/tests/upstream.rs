@@ -1,7 +1,8 @@
 //! What kube-apiserver 1.36 answers, case by case: the tables in `upstream/` were taken from a running one.
 //!
 //! `definitions.jsonl`: the schema of `spec`, rules of the root and the errors of a definition with it. `objects.jsonl`: the schema of
-//! `spec` and rules of the root, then values of `spec`, the ones they replace, and the errors and warnings. Errors are
+//! `spec` and rules of the root, then values of `spec`, the ones they replace, and the errors and warnings. `redefinitions.jsonl`: a
+//! definition as an older or a careless server may have stored it, another `spec` for it, and the errors of the update. Errors are
 //! sorted, because kube-apiserver walks maps in no order.
 
 use std::sync::Arc;
@@ -84,6 +85,64 @@ fn definitions_are_refused_as_upstream_refuses_them() {
         differences.compare(&case["schema"], &texts(&errors), &expected(&case["errors"]));
     }
     differences.none();
+}
+
+#[test]
+fn definitions_are_changed_as_upstream_lets_them() {
+    let mut differences = Differences::default();
+    for case in lines(include_str!("upstream/redefinitions.jsonl")) {
+        let definition = |spec: &Value, status: &Value| {
+            let plural = spec["names"]["plural"].as_str().expect("a name");
+            let name = format!("{plural}.{}", spec["group"].as_str().expect("a group"));
+            object(json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": name, "uid": "1", "resourceVersion": "1", "generation": 1},
+                "spec": spec,
+                "status": status,
+            }))
+        };
+        let old = definition(&case["old"]["spec"], &case["old"]["status"]);
+        let mut new = definition(&case["new"], &case["old"]["status"]);
+        crd::set_defaults(&mut new);
+        crd::prepare_update(&mut new, &old);
+        let errors = crd::validate_update(&new, &old, &RuleCompiler::compatible_with(35));
+        differences.compare(&case["case"], &texts(&errors), &expected(&case["errors"]));
+    }
+    differences.none();
+}
+
+/// What was stored with functions that the release before does not know stays as it is; whoever writes anew does without.
+#[test]
+fn new_rules_use_what_the_release_before_knows() {
+    let definition = |rule: &str, message: &str| {
+        let rules = json!([{"rule": rule, "messageExpression": message}]);
+        let schema = json!({"type": "object", "properties": {
+            "s": {"type": "string", "maxLength": 9, "x-kubernetes-validations": rules},
+        }});
+        let mut definition = object(json!({
+            "metadata": {"name": "foos.example.com", "resourceVersion": "1"},
+            "spec": {
+                "group": "example.com", "scope": "Cluster", "names": {"plural": "foos", "kind": "Foo"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        }));
+        crd::set_defaults(&mut definition);
+        crd::prepare_create(&mut definition);
+        definition
+    };
+    let plain = definition("true", "'a'");
+    let before = RuleCompiler::compatible_with(29);
+    for (known, function) in
+        [(definition("isIP(self)", "'a'"), "isIP"), (definition("true", "string(ip('::1'))"), "ip")]
+    {
+        assert_eq!(crd::validate_create(&known, &RuleCompiler::compatible_with(30)), []);
+        assert_eq!(crd::validate_update(&known, &known, &before), [], "it is stored");
+        let errors = texts(&crd::validate_update(&known, &plain, &before));
+        assert_eq!(errors, texts(&crd::validate_create(&known, &before)));
+        let unknown = format!("undeclared reference to '{function}' (in container '')");
+        assert!(errors.len() == 1 && errors[0].contains(&unknown), "{errors:#?}");
+    }
 }
 
 fn thing(spec: &Value) -> Object {

@@ -106,9 +106,24 @@ fn items_that_occur_twice_are_told_once() {
 #[test]
 fn rules_wait_for_other_errors() {
     let path = Path::new("spec");
-    assert_eq!(unchecked_rules(&[Error::invalid(&path, "", "")]), None);
-    let error = unchecked_rules(&[Error::required(&path, "")]).expect("an error");
-    assert!(
-        error.to_string().starts_with("<nil>: Invalid value: null: some validation rules were not checked")
-    );
+    let others = [
+        Error::invalid(&path, "", ""),
+        Error::duplicate(&path, ""),
+        Error::forbidden(&path, ""),
+        Error::not_found(&path, ""),
+        Error::internal(&path, ""),
+    ];
+    assert_eq!(unchecked_rules(&others), None);
+    let text = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; \
+                correct the existing errors to complete validation";
+    for error in [
+        Error::not_supported(&path, "", &["a"]),
+        Error::required(&path, ""),
+        Error::too_long(&path, 1),
+        Error::too_many(&path, 2, 1),
+        Error::type_invalid(&path, "", ""),
+    ] {
+        let told = unchecked_rules(&[others[0].clone(), error.clone()]).map(|error| error.to_string());
+        assert_eq!(told.as_deref(), Some(text), "{error}");
+    }
 }
