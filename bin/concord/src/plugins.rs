@@ -8,12 +8,13 @@ use std::{
 use anyhow::ensure;
 use clap::Args;
 use concord_controllers::ResourceQuota;
+use concord_meta::GroupVersion;
 use concord_plugins::{
     AlwaysDeny, AlwaysPullImages, CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
     ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
     DenyServiceExternalIPs, LimitRanger, NodeRestriction, Objects, OwnerReferencesPermissionEnforcement,
-    PersistentVolumeClaimResize, PodResizeValidator, PodSecurity, PodTopologyLabels, Priority, RuntimeClass,
-    StorageObjectInUseProtection, TaintNodesByCondition,
+    PersistentVolumeClaimResize, PodGroupWorkloadExists, PodResizeValidator, PodSecurity, PodTopologyLabels,
+    Priority, RuntimeClass, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use concord_registry::{Admission, Resources};
 use concord_replica::Replica;
@@ -25,7 +26,7 @@ use crate::{admission_config::AdmissionConfig, emulation::Emulation};
 pub(crate) const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
 
 /// On unless they are turned off.
-const ON: [&str; 23] = [
+const ON: [&str; 24] = [
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
@@ -38,6 +39,7 @@ const ON: [&str; 23] = [
     MUTATING_WEBHOOK,
     "NamespaceLifecycle",
     "PersistentVolumeClaimResize",
+    "PodGroupWorkloadExists",
     "PodResizeValidator",
     "PodSecurity",
     "PodTopologyLabels",
@@ -63,7 +65,7 @@ const OFF: [&str; 7] = [
 ];
 
 /// Those of kube-apiserver that there are none of here. They can only be turned off.
-const ABSENT: [&str; 11] = [
+const ABSENT: [&str; 10] = [
     "EventRateLimit",
     "ExtendedResourceToleration",
     "ImagePolicyWebhook",
@@ -72,7 +74,6 @@ const ABSENT: [&str; 11] = [
     "NamespaceAutoProvision",
     "NodeDeclaredFeatureValidator",
     "PodGroupProtection",
-    "PodGroupWorkloadExists",
     "PodNodeSelector",
     "PodTolerationRestriction",
 ];
@@ -180,7 +181,10 @@ impl Plugins<'_> {
             Arc::new(NodeRestriction::new(self.objects("", "pods")?, self.objects("", "nodes")?)),
             Arc::new(TaintNodesByCondition),
             Arc::new(AlwaysPullImages),
-            Arc::new(Priority::new(self.objects("scheduling.k8s.io", "priorityclasses")?)),
+            Arc::new(Priority::new(
+                self.objects("scheduling.k8s.io", "priorityclasses")?,
+                features.enabled("WorkloadAwarePreemption"),
+            )),
             Arc::new(DefaultTolerationSeconds),
             Arc::new(DefaultStorageClass::new(self.objects("storage.k8s.io", "storageclasses")?)),
             Arc::new(StorageObjectInUseProtection::new(features.enabled("VolumeAttributesClass"))),
@@ -217,6 +221,13 @@ impl Plugins<'_> {
         before.push(Arc::new(DenyServiceExternalIPs));
         if features.enabled("InPlacePodVerticalScaling") {
             before.push(Arc::new(PodResizeValidator::new(self.objects("", "nodes")?)));
+        }
+        // Nothing refers to workloads where none are served.
+        let version = GroupVersion::new("scheduling.k8s.io", "v1alpha2");
+        if features.enabled("GenericWorkload")
+            && let Ok(workloads) = Objects::of_version(self.replica, self.resources, &version, "workloads")
+        {
+            before.push(Arc::new(PodGroupWorkloadExists::new(workloads)));
         }
         let last: Vec<Arc<dyn Admission>> = vec![quota.clone(), Arc::new(AlwaysDeny)];
         Ok(Judging { before, last, connected: Connected { owner_references, quota } })

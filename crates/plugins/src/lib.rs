@@ -23,6 +23,7 @@ mod stern;
 mod subjects;
 mod tolerations;
 mod topology;
+mod workloads;
 
 use concord_meta::Status;
 use concord_registry::{Attributes, Object};
@@ -45,6 +46,7 @@ pub use stern::{AlwaysDeny, AlwaysPullImages, DenyServiceExternalIPs};
 pub use subjects::CertificateSubjectRestriction;
 pub use tolerations::DefaultTolerationSeconds;
 pub use topology::PodTopologyLabels;
+pub use workloads::PodGroupWorkloadExists;
 
 /// Whether a request is about a resource, or a subresource of it.
 fn concerns(attributes: &Attributes<'_>, group: &str, plural: &str, subresource: &str) -> bool {

@@ -35,7 +35,21 @@ impl Objects {
         group: &str,
         plural: &'static str,
     ) -> Result<Self, NotServed> {
-        let resource = resources.find(&GroupVersion::new(group, "v1"), plural).ok_or(NotServed(plural))?;
+        Self::of_version(replica, resources, &GroupVersion::new(group, "v1"), plural)
+    }
+
+    /// The same for a resource that has no `v1`.
+    ///
+    /// # Errors
+    ///
+    /// [`NotServed`].
+    pub fn of_version(
+        replica: &Arc<Replica>,
+        resources: &dyn Resources,
+        version: &GroupVersion,
+        plural: &'static str,
+    ) -> Result<Self, NotServed> {
+        let resource = resources.find(version, plural).ok_or(NotServed(plural))?;
         let storage = resource.storage().cloned().ok_or(NotServed(plural))?;
         Ok(Self { storage, replica: replica.clone() })
     }

@@ -5,15 +5,23 @@ use serde_json::Value;
 
 use crate::{Objects, at, concerns, forbidden, member};
 
-/// Gives pods the priority of their class, or of the class for those that name none.
+/// Gives pods, and groups of them, the priority of their class, or of the class for those that name none.
 pub struct Priority {
     classes: Objects,
+    groups: bool,
 }
 
 impl Priority {
-    /// Among these priority classes.
-    pub fn new(classes: Objects) -> Self {
-        Self { classes }
+    /// Among these priority classes. `groups` says whether groups of pods have a priority: the feature
+    /// WorkloadAwarePreemption.
+    pub fn new(classes: Objects, groups: bool) -> Self {
+        Self { classes, groups }
+    }
+
+    async fn admit_group(&self, attributes: &Attributes<'_>, group: &mut Object) -> Result<(), Status> {
+        let Some(spec) = member(group, "spec") else { return Ok(()) };
+        let class = self.class(attributes, spec).await?;
+        prioritize_group(spec, class.as_ref()).map_err(|why| forbidden(attributes, &why))
     }
 
     /// The class for pods that name none. Of several, which a race can make, it is the lowest.
@@ -55,7 +63,14 @@ impl Admission for Priority {
     }
 
     async fn admit(&self, attributes: &Attributes<'_>, object: Option<&mut Object>) -> Result<(), Status> {
-        let Some(pod) = object.filter(|_| concerns(attributes, "", "pods", "")) else { return Ok(()) };
+        let groups = self.groups && attributes.operation == Operation::Create;
+        let Some(pod) = object else { return Ok(()) };
+        if groups && concerns(attributes, "scheduling.k8s.io", "podgroups", "") {
+            return self.admit_group(attributes, pod).await;
+        }
+        if !concerns(attributes, "", "pods", "") {
+            return Ok(());
+        }
         match (attributes.operation, attributes.old) {
             (Operation::Create, _) => {
                 let Some(spec) = member(pod, "spec") else { return Ok(()) };
@@ -91,6 +106,24 @@ fn keep(pod: &mut Object, old: &Object, field: &str) {
     {
         spec.insert(field.to_owned(), before.clone());
     }
+}
+
+/// Sets what a class says about a group of pods.
+fn prioritize_group(spec: &mut Object, class: Option<&Object>) -> Result<(), String> {
+    let priority = class.map_or(0, value);
+    if let Some(given) = spec.get("priority").and_then(Value::as_i64)
+        && given != priority
+    {
+        return Err(format!(
+            "priority set in the pod group ({given}) must match the priority computed ({priority}) based on the priority \
+             class set in the spec"
+        ));
+    }
+    if let Some(class) = class {
+        spec.insert("priorityClassName".to_owned(), metadata(class).name().into());
+    }
+    spec.insert("priority".to_owned(), priority.into());
+    Ok(())
 }
 
 /// Sets what a class says, and what pods without any class have.
@@ -135,6 +168,28 @@ mod tests {
         let mut spec = spec.as_object().expect("an object").clone();
         prioritize(&mut spec, class.map(|class| class.as_object().expect("an object")))?;
         Ok(Value::Object(spec))
+    }
+
+    #[test]
+    fn a_group_has_the_priority_of_its_class() {
+        let class = json!({"metadata": {"name": "high"}, "value": 7});
+        let class = class.as_object();
+        for (spec, class, expected) in [
+            (json!({}), None, Ok(json!({"priority": 0}))),
+            (json!({}), class, Ok(json!({"priority": 7, "priorityClassName": "high"}))),
+            (
+                json!({"priority": 1}),
+                class,
+                Err(
+                    "priority set in the pod group (1) must match the priority computed (7) based on the priority class \
+                     set in the spec",
+                ),
+            ),
+        ] {
+            let mut spec = spec.as_object().expect("an object").clone();
+            let told = prioritize_group(&mut spec, class).map(|()| Value::Object(spec));
+            assert_eq!(told, expected.map_err(ToOwned::to_owned));
+        }
     }
 
     #[test]

@@ -271,6 +271,10 @@ pub(crate) fn stateful_set_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
         let at = if old.is_some() { claim.child("Spec") } else { claim };
         crate::persistence::claim_warnings(at.holding(claim.raw("spec")));
     }
+    let limit = new.get("spec").get("revisionHistoryLimit");
+    if limit.int().is_some_and(|limit| limit < 0) {
+        limit.warn("a negative value retains all historical revisions; a value >= 0 is recommended");
+    }
 }
 
 /// Whether an object is new or its spec has changed.

@@ -7,11 +7,13 @@ mod claim;
 mod pool_request;
 mod slice;
 mod status;
+mod uuid;
 
 use concord_cel::devices;
 use concord_meta::names;
 
 use crate::{
+    conditions::conditions,
     meta,
     node::{Node, Root},
     pod::sources::csi_driver_name,
@@ -22,7 +24,7 @@ use crate::{
 pub(crate) use self::{
     claim::{claim, claim_template, claim_template_update, claim_update},
     pool_request::{pool_request, pool_request_update},
-    slice::{is_semantic, slice, slice_update},
+    slice::{is_semantic, slice, slice_update, slice_warnings},
 };
 
 const MAX_SELECTORS: usize = 32;
@@ -31,6 +33,7 @@ const MAX_EXPRESSION: usize = 10 * 1024;
 const MAX_PARAMETERS: usize = 10 * 1024;
 const MAX_POOL_NAME: usize = 253;
 const MAX_ID: usize = 32;
+const MAX_RULE_CONDITIONS: usize = 8;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
 pub(crate) fn class(root: Root<'_>) {
@@ -58,9 +61,15 @@ pub(crate) fn taint_rule(root: Root<'_>) {
 
 pub(crate) fn taint_rule_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
-    if subresource.is_empty() {
-        taint_rule_spec(new, Some(old));
+    if subresource == "status" {
+        let list = new.get("status").get("conditions");
+        conditions(list);
+        if list.len() > MAX_RULE_CONDITIONS {
+            list.too_many(list.len(), MAX_RULE_CONDITIONS);
+        }
+        return;
     }
+    taint_rule_spec(new, Some(old));
 }
 
 fn taint_rule_spec<'v>(root: Root<'v>, old: Option<Root<'v>>) {

@@ -222,9 +222,11 @@ pub(crate) fn endpoint_slice_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
 }
 
 /// What to tell who writes an EndpointSlice.
-pub(crate) fn endpoint_slice_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+pub(crate) fn endpoint_slice_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
     if new.get("addressType").text() == "FQDN" {
-        new.child("spec").child("addressType").warn("FQDN endpoints are deprecated");
+        if old.is_none() {
+            new.child("spec").child("addressType").warn("FQDN endpoints are deprecated");
+        }
     } else {
         for endpoint in new.get("endpoints").items() {
             endpoint.get("addresses").items().for_each(|address| warn_ip(address, address.text()));

@@ -12,6 +12,11 @@ const MAX_BYTES: usize = 128;
 const MAX_MESSAGE: usize = 1024;
 
 pub(crate) fn event(root: Root<'_>) {
+    any(root, "reportingComponent");
+}
+
+/// What holds for events of every version, in which the reporter has one of two names.
+fn any(root: Root<'_>, reporter: &'static str) {
     let namespace = root.metadata().str("namespace");
     let involved = root.get("involvedObject").get("namespace");
     let mismatch = || involved.invalid(involved.text(), "does not match event.namespace");
@@ -27,13 +32,13 @@ pub(crate) fn event(root: Root<'_>) {
         if involved.text().is_empty() && !["default", "kube-system"].contains(&namespace) {
             mismatch();
         }
-        new_style(root);
+        new_style(root, reporter);
     }
     root.child("namespace").check_text(namespace, names::dns1123_subdomain);
 }
 
-fn new_style(root: Root<'_>) {
-    let reporter = root.get("reportingComponent");
+fn new_style(root: Root<'_>, reporter: &'static str) {
+    let reporter = root.child(reporter).holding(root.object().get("reportingComponent"));
     if reporter.text().is_empty() {
         reporter.required("");
     }
@@ -59,6 +64,7 @@ pub(crate) fn event_update<'v>(_: &str, new: Root<'v>, _: Root<'v>) {
 
 /// What `events.k8s.io/v1` demands of events besides: it has no fields of the old kind, and only a series goes on.
 pub(crate) fn strict<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    any(new, "reportingController");
     let Some(old) = old else { return strict_create(new) };
     if !same(new.get("series").value(), old.get("series").value()) {
         series(new);

@@ -12,6 +12,7 @@ macro_rules! gates {
 }
 
 gates! {
+    CSIServiceAccountTokenSecrets = true,
     ClearingNominatedNodeNameAfterBinding = true,
     DRAConsumableCapacity = true,
     HPAScaleToZero = false,

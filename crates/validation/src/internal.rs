@@ -95,7 +95,11 @@ fn push(
 ) {
     if type_name == "ObjectMeta" {
         let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
-        members.extend(metadata.map(|(name, value)| (name.clone(), Shown::Plain(go::json(value)))));
+        let mut metadata: Vec<_> = metadata.collect();
+        // Of what templates have, only these two are in another order in Go than by name.
+        metadata.sort_by_key(|(name, _)| (*name == "annotations", *name));
+        members
+            .extend(metadata.into_iter().map(|(name, value)| (name.clone(), Shown::Plain(go::json(value)))));
         return;
     }
     for field in TYPES.get(type_name).into_iter().flatten() {

@@ -73,7 +73,7 @@ pub(crate) static KINDS: &[Rules] = &[
     rules("networking.k8s.io", "IPAddress", networking::ip_address, networking::ip_address_update),
     warning(rules("storage.k8s.io", "StorageClass", storage::storage_class, storage::storage_class_update), storage::storage_class_warnings),
     rules("storage.k8s.io", "VolumeAttachment", storage::volume_attachment, storage::volume_attachment_update),
-    rules("storage.k8s.io", "CSIDriver", storage::csi_driver, storage::csi_driver_update),
+    warning(rules("storage.k8s.io", "CSIDriver", storage::csi_driver, storage::csi_driver_update), storage::csi_driver_warnings),
     rules("storage.k8s.io", "CSINode", storage::csi_node, storage::csi_node_update),
     rules("storage.k8s.io", "CSIStorageCapacity", storage::csi_storage_capacity, storage::csi_storage_capacity_update),
     rules("storage.k8s.io", "VolumeAttributesClass", storage::volume_attributes_class, storage::volume_attributes_class_update),
@@ -106,6 +106,6 @@ pub(crate) static KINDS: &[Rules] = &[
     rules("resource.k8s.io", "DeviceTaintRule", devices::taint_rule, devices::taint_rule_update),
     rules("resource.k8s.io", "ResourceClaim", devices::claim, devices::claim_update),
     rules("resource.k8s.io", "ResourceClaimTemplate", devices::claim_template, devices::claim_template_update),
-    rules("resource.k8s.io", "ResourceSlice", devices::slice, devices::slice_update),
+    warning(rules("resource.k8s.io", "ResourceSlice", devices::slice, devices::slice_update), devices::slice_warnings),
     any_finalizers(rules("apiregistration.k8s.io", "APIService", registration::api_service, registration::api_service_update)),
 ];

@@ -1,6 +1,7 @@
 //! Groups of pods that are scheduled together, and the workloads that they are made for.
 
 use concord_meta::{field::BadValue, go, names};
+use serde_json::Value;
 
 use crate::{
     conditions::conditions,
@@ -34,14 +35,52 @@ pub(crate) fn pod_group_update<'v>(subresource: &str, new: Root<'v>, old: Root<'
         "priorityClassName",
         "priority",
     ] {
-        unchanged(spec.get(name), before.get(name));
+        unchanged(spec.get(name), before.get(name), MAX_CLAIMS);
     }
 }
 
-fn unchanged(new: Node<'_>, old: Node<'_>) {
-    if !same(new.value(), old.value()) {
-        new.invalid(BadValue::verbatim("null"), IMMUTABLE);
+/// What has not changed need not be looked at again; of what has, only whether it is too long.
+fn unchanged(new: Node<'_>, old: Node<'_>, max: usize) {
+    if is_same(new.value(), old.value()) {
+        return;
     }
+    new.invalid(BadValue::verbatim("null"), IMMUTABLE);
+    if new.list().len() > max {
+        new.too_many(new.len(), max);
+    }
+}
+
+/// Whether two values are equal for Go: an absent list is an empty one, but an empty object says more than none.
+fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    match (a, b) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            a.keys().chain(b.keys()).all(|name| is_same(a.get(name), b.get(name)))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(Some(a), Some(b)))
+        }
+        (Some(Value::Array(list)), None | Some(Value::Null))
+        | (None | Some(Value::Null), Some(Value::Array(list))) => list.is_empty(),
+        (None, Some(Value::Null)) | (Some(Value::Null), None) => true,
+        (a, b) => a == b,
+    }
+}
+
+/// The length of a name in the words of rules that are declared.
+fn declared(problems: Vec<String>) -> Vec<String> {
+    let bytes = |problem: String| match problem.starts_with("must be no more than") {
+        true => problem.replace("characters", "bytes"),
+        false => problem,
+    };
+    problems.into_iter().map(bytes).collect()
+}
+
+fn short_name(name: &str) -> Vec<String> {
+    declared(names::dns1123_label(name))
+}
+
+fn long_name(name: &str) -> Vec<String> {
+    declared(names::dns1123_subdomain(name))
 }
 
 fn pod_group_status(status: Node<'_>, spec: Node<'_>) {
@@ -55,9 +94,8 @@ fn pod_group_status(status: Node<'_>, spec: Node<'_>) {
         return statuses.too_many(statuses.len(), MAX_CLAIMS);
     }
     distinct(statuses);
-    statuses
-        .items()
-        .for_each(|status| status.get("resourceClaimName").optional_and(names::dns1123_subdomain));
+    let named = statuses.items().map(|status| status.get("resourceClaimName")).filter(|name| name.is_set());
+    named.for_each(|name| name.check(long_name));
 }
 
 /// The template that a group was made of.
@@ -68,8 +106,8 @@ fn template_ref(reference: Node<'_>) {
     one_of(reference, &["workload"]);
     let workload = reference.get("workload");
     if workload.is_set() {
-        workload.get("workloadName").required_and(names::dns1123_subdomain);
-        workload.get("podGroupTemplateName").required_and(names::dns1123_label);
+        workload.get("workloadName").required_and(long_name);
+        workload.get("podGroupTemplateName").required_and(short_name);
     }
 }
 
@@ -93,7 +131,7 @@ fn group(group: Node<'_>) {
     }
     claims(group.get("resourceClaims"));
     group.get("disruptionMode").optional_one_of(&["Pod", "PodGroup"]);
-    group.get("priorityClassName").optional_and(names::dns1123_subdomain);
+    group.get("priorityClassName").optional_and(long_name);
     let priority = group.get("priority");
     if let Some(number) = priority.int().filter(|number| *number > HIGHEST_PRIORITY) {
         priority.invalid(number, format!("must be less than or equal to {HIGHEST_PRIORITY}"));
@@ -107,10 +145,10 @@ fn claims(claims: Node<'_>) {
     distinct(claims);
     for claim in claims.items() {
         one_of(claim, &["resourceClaimName", "resourceClaimTemplateName"]);
-        claim.get("name").required_and(names::dns1123_label);
+        claim.get("name").required_and(short_name);
         for name in ["resourceClaimName", "resourceClaimTemplateName"].map(|name| claim.get(name)) {
             if name.is_set() {
-                name.check(names::dns1123_subdomain);
+                name.check(long_name);
             }
         }
     }
@@ -174,7 +212,7 @@ pub(crate) fn workload(root: Root<'_>) {
     let spec = root.get("spec");
     let controller = spec.get("controllerRef");
     if controller.is_set() {
-        controller.get("apiGroup").optional_and(names::dns1123_subdomain);
+        controller.get("apiGroup").optional_and(long_name);
         controller.get("kind").required_and(names::path_segment);
         controller.get("name").required_and(names::path_segment);
     }
@@ -190,7 +228,7 @@ pub(crate) fn workload(root: Root<'_>) {
     }
     distinct(templates);
     for template in templates.items() {
-        template.get("name").required_and(names::dns1123_label);
+        template.get("name").required_and(short_name);
         group(template);
     }
 }
@@ -227,7 +265,7 @@ pub(crate) fn workload_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
         return first_update(new, old);
     }
     for name in ["controllerRef", "podGroupTemplates"] {
-        unchanged(new.get("spec").get(name), old.get("spec").get(name));
+        unchanged(new.get("spec").get(name), old.get("spec").get(name), MAX_TEMPLATES);
     }
     let templates = new.get("spec").get("podGroupTemplates");
     if templates.is_empty() {

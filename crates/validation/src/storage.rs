@@ -86,9 +86,10 @@ fn topologies(topologies: Node<'_>) {
             keys.push((key.text(), known));
         }
         keys.sort_unstable();
-        if seen.contains(&keys) {
-            expressions.duplicate("");
-        }
+        // Upstream compares with each before it, and with as many empty ones as there are terms.
+        let empty = if keys.is_empty() { topologies.len() } else { 0 };
+        let equal = seen.iter().filter(|before| **before == keys).count();
+        (0..empty + equal).for_each(|_| expressions.duplicate(""));
         seen.push(keys);
     }
 }
@@ -236,6 +237,20 @@ pub(crate) fn csi_driver_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     let modes = spec.get("volumeLifecycleModes");
     if !same(modes.value(), before.raw("volumeLifecycleModes")) {
         modes.wrong(IMMUTABLE);
+    }
+}
+
+/// What to tell who writes a CSIDriver whose tokens may be logged.
+pub(crate) fn csi_driver_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    const UNSET: &str = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
+    let (spec, requests) = (new.get("spec"), |root: Root<'v>| root.get("spec").get("tokenRequests"));
+    let changed = old.is_none_or(|old| !same(requests(new).value(), requests(old).value()));
+    if new.gate(Gate::CSIServiceAccountTokenSecrets)
+        && changed
+        && !requests(new).is_empty()
+        && !spec.has("serviceAccountTokenInSecrets")
+    {
+        new.warn(UNSET);
     }
 }
 

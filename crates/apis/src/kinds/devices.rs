@@ -5,6 +5,41 @@ use super::{Hooks, member};
 
 pub(super) const HOOKS: Hooks = Hooks { create: Some(create), update: Some(update), ..Hooks::NONE };
 
+/// ResourceClaims.
+pub(super) const CLAIMS: Hooks = Hooks { update: Some(update_claim), ..Hooks::NONE };
+
+/// ResourcePoolStatusRequests, which have no status until they are answered.
+pub(super) const REQUESTS: Hooks =
+    Hooks { create: Some(|_, request| drop(request.remove("status"))), ..Hooks::NONE };
+
+fn update_claim(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
+    if part.subresource() == "status" {
+        forget_deallocated(new, old);
+    }
+}
+
+/// What was said about a device that was taken back goes with it.
+fn forget_deallocated(new: &mut Object, old: &Object) {
+    let results = |object: &Object| -> Vec<[String; 4]> {
+        let results = object.get("status").and_then(|status| status.pointer("/allocation/devices/results"));
+        results.and_then(Value::as_array).into_iter().flatten().map(identity).collect()
+    };
+    let (before, now) = (results(old), results(new));
+    let Some(Value::Object(status)) = new.get_mut("status") else { return };
+    let Some(Value::Array(devices)) = status.get_mut("devices") else { return };
+    devices.retain(|device| {
+        let identity = identity(device);
+        now.contains(&identity) || !before.contains(&identity)
+    });
+    if devices.is_empty() {
+        status.remove("devices");
+    }
+}
+
+fn identity(device: &Value) -> [String; 4] {
+    ["driver", "pool", "device", "shareID"].map(|name| device[name].as_str().unwrap_or_default().to_owned())
+}
+
 fn create(context: &Context, object: &mut Object) {
     date_taints(context, object);
 }
@@ -31,4 +66,35 @@ fn date_taints(context: &Context, object: &mut Object) {
 
 fn date(context: &Context, taint: &mut Object) {
     taint.entry("timeAdded").or_insert_with(|| context.now.to_string().into());
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_about_devices_goes_with_their_allocation() {
+        let claim = |allocated: &[&str], told: &[&str]| {
+            let devices = |names: &[&str]| -> Vec<Value> {
+                names.iter().map(|name| json!({"driver": "a", "pool": "b", "device": name})).collect()
+            };
+            let status =
+                json!({"allocation": {"devices": {"results": devices(allocated)}}, "devices": devices(told)});
+            Object::from_iter([("status".to_owned(), status)])
+        };
+        let old = claim(&["x", "y"], &["x", "y"]);
+        for (allocated, told, left) in [
+            (&["x", "y"][..], &["x", "y"][..], 2),
+            (&["y"], &["x", "y"], 1),
+            (&[], &["x", "z"], 1),
+            (&[], &["x"], 0),
+        ] {
+            let mut new = claim(allocated, told);
+            forget_deallocated(&mut new, &old);
+            let devices = new["status"].get("devices").and_then(Value::as_array).map_or(0, Vec::len);
+            assert_eq!(devices, left, "{allocated:?} {told:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod image_volumes;
 mod jobs;
 mod namespaces;
 mod pods;
+mod priority_classes;
 mod quality_of_service;
 mod secrets;
 mod services;
@@ -96,7 +97,10 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
         ("discovery.k8s.io", "endpointslices") => endpoint_slices::HOOKS,
         ("internal.apiserver.k8s.io", "storageversions") => storage_versions::HOOKS,
+        ("resource.k8s.io", "resourceclaims") => devices::CLAIMS,
         ("resource.k8s.io", "devicetaintrules" | "resourceslices") => devices::HOOKS,
+        ("resource.k8s.io", "resourcepoolstatusrequests") => devices::REQUESTS,
+        ("scheduling.k8s.io", "priorityclasses") => priority_classes::HOOKS,
         ("storage.k8s.io", "csidrivers") => drivers::HOOKS,
         _ => Hooks::NONE,
     }

@@ -73,12 +73,21 @@ fn spec<'v>(spec: Node<'v>, mut options: Options<'v>, leniency: Leniency) {
                 template.child("metadata").child("labels").invalid(template_labels(template), NO_MATCH);
             }
             if !leniency.template {
+                unnamed_claims(template, &options.claims);
                 pod::template(template, &options);
             }
             pod::template_metadata(template, &options);
         }
     }
     super::always_running(template, "StatefulSet");
+}
+
+/// Each claim is a volume of the template, which needs the claim's name.
+fn unnamed_claims(template: Node<'_>, claims: &[&str]) {
+    for (index, _) in claims.iter().enumerate().filter(|(_, name)| name.is_empty()) {
+        let volume = template.child("spec").child("volumes").at(index);
+        volume.child("persistentVolumeClaim").child("claimName").required("");
+    }
 }
 
 fn claim_names(claims: Node<'_>) -> Vec<&str> {

@@ -39,6 +39,7 @@ pub(crate) fn claim_template(root: Root<'_>) {
 }
 
 pub(crate) fn claim_template_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
+    claim_template(new);
     meta::update(new, old);
     immutable(new, old, "ResourceClaimTemplateSpec");
 }

@@ -1,6 +1,6 @@
 //! What drivers have.
 
-use concord_meta::{field::BadValue, names};
+use concord_meta::{field::BadValue, go, names};
 use serde_json::Value;
 
 use super::{binding, capacity, driver, limited, pool_name, qualified, set, taint, unchanged};
@@ -10,6 +10,7 @@ use crate::{
     meta,
     node::{Node, Root},
     pod::affinity::node_selector,
+    resources::shown,
 };
 
 const MAX_DEVICES: usize = 128;
@@ -32,6 +33,15 @@ pub(crate) fn slice(root: Root<'_>) {
 pub(crate) fn slice_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
     spec(new, Some(old.get("spec")));
+}
+
+/// What to tell who writes a ResourceSlice.
+pub(crate) fn slice_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+    let driver = new.get("spec").get("driver");
+    if driver.text() != driver.text().to_lowercase() {
+        let name = go::quote(driver.text());
+        driver.warn(&format!("driver names should be lowercase; {name} contains uppercase characters"));
+    }
 }
 
 fn spec<'v>(root: Root<'v>, old: Option<Node<'v>>) {
@@ -176,6 +186,30 @@ fn device(device: Node<'_>, before: Option<&Value>, per_device: bool) {
     );
     own_nodes(device, per_device);
     binding(device);
+    mappings(device.get("nodeAllocatableResourceMappings"), capacities);
+}
+
+/// What of the node itself a device takes.
+fn mappings<'v>(mappings: Node<'v>, capacities: Node<'v>) {
+    for (name, mapping) in mappings.entries() {
+        if name.contains('/') && !name.contains("kubernetes.io/") {
+            mapping.invalid(BadValue::named(name), "must be a node allocatable resource name");
+        }
+        let (multiplier, key) = (mapping.get("allocationMultiplier"), mapping.get("capacityKey"));
+        if !multiplier.is_set() && !key.is_set() {
+            mapping.invalid("", "at least one of allocationMultiplier or capacityKey must be set");
+            continue;
+        }
+        if let Some(number) = multiplier.quantity().filter(|number| number.value() <= 0) {
+            multiplier.invalid(shown(&number), "must be positive");
+        }
+        match key.text() {
+            _ if !key.is_set() => {}
+            "" => key.invalid("", "capacityKey must not be an empty string"),
+            text if !capacities.has(text) => key.not_found(BadValue::named(text)),
+            _ => {}
+        }
+    }
 }
 
 /// The place of an entry; names that are too long would make it unreadable.
@@ -195,6 +229,11 @@ fn attribute(attribute: Node<'_>) {
     }
     if version.is_set() {
         semantic_version(version);
+    }
+    for list in
+        LISTS.map(|list| attribute.get(list)).into_iter().filter(|list| list.is_set() && list.is_empty())
+    {
+        list.wrong("must not be empty if specified");
     }
     attribute
         .get("strings")

@@ -7,6 +7,7 @@ use super::{
     MAX_CONFIG, binding,
     claim::{MAX_REQUESTS, reference, references},
     configuration, distinct, driver, limited, pool_name, raw,
+    uuid::share,
 };
 use crate::{
     conditions::conditions,
@@ -68,6 +69,7 @@ fn result<'v>(allocation: Node<'v>, requests: Node<'v>) {
         pool_name(item.get("pool"));
         item.get("device").check(names::dns1123_label);
         binding(item);
+        share(item.get("shareID"));
     });
     limited(devices.get("config"), 2 * MAX_CONFIG, |config| {
         config.get("source").required_one_of(&["FromClaim", "FromClass"]);
@@ -111,6 +113,7 @@ fn device(device: Node<'_>, allocation: Node<'_>) {
     driver(device.get("driver"));
     pool_name(device.get("pool"));
     device.get("device").check(names::dns1123_label);
+    share(device.get("shareID"));
     let results = allocation.get("devices").get("results").list();
     let own = device.value().map(identity).unwrap_or_default();
     if !results.iter().any(|result| identity(result) == own) {
