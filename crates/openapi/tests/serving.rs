@@ -85,6 +85,31 @@ async fn without_its_hash_a_document_is_asked_for_again() {
     }
 }
 
+/// Whoever asks for a part is given the whole, which is what an answer that offers no ranges means.
+#[tokio::test]
+async fn documents_come_whole() {
+    let server = Server::new();
+    let urls = server.urls().await;
+    let (_, leaf) = urls.iter().find(|(key, _)| key == "apis/apps/v1").expect("apps");
+    for path in ["/openapi/v3", "/openapi/v2", "/openapi/v3/apis/apps/v1", leaf] {
+        let (_, _, whole) = server.answer(path, &[]).await;
+        for range in ["bytes=0-9", "bytes=-5", "bytes=999999999-", "lines=1"] {
+            let (status, headers, body) =
+                server.answer(path, &[("range", range), ("if-range", "\"other\"")]).await;
+            assert_eq!((status, body == whole), (200, true), "{path} {range}");
+            assert!(
+                !headers.contains_key("accept-ranges") && !headers.contains_key("content-range"),
+                "{path}"
+            );
+        }
+    }
+    // Nobody who has it is sent it again, and what may be kept is said again.
+    let (_, hash) = leaf.split_once("?hash=").expect("a hash");
+    let (status, headers, body) = server.answer(leaf, &[("if-none-match", &format!("\"{hash}\""))]).await;
+    assert_eq!((status, body.len(), header(&headers, "cache-control")), (304, 0, "public, immutable"));
+    assert!(header(&headers, "expires").ends_with(" GMT"), "{headers:?}");
+}
+
 #[tokio::test]
 async fn who_has_an_old_hash_is_sent_to_the_new_one() {
     let server = Server::new();
@@ -223,7 +248,16 @@ async fn the_hash_of_every_document_is_that_of_its_bytes() {
     let server = Server::new();
     for (key, url) in server.urls().await {
         let (_, hash) = url.split_once("?hash=").expect("a hash");
-        assert_eq!(sha512(&server.answer(&url, &[]).await.2), hash, "{key}");
+        let (status, headers, body) = server.answer(&url, &[]).await;
+        assert_eq!((status, header(&headers, "etag")), (200, &*format!("\"{hash}\"")), "{key}");
+        assert_eq!(sha512(&body), hash, "{key}");
+    }
+    let (_, _, index) = server.answer("/openapi/v3", &[]).await;
+    let index: Value = serde_json::from_slice(&index).expect("JSON");
+    let members = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(members(&index), ["paths"]);
+    for (key, entry) in index["paths"].as_object().expect("paths") {
+        assert_eq!(members(entry), ["serverRelativeURL"], "{key}");
     }
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 mod clients;
 mod heads;
+mod lag;
 mod servers;
 
 use std::{collections::BTreeMap, fs};

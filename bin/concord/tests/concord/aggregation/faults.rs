@@ -22,10 +22,20 @@ use crate::support::{Program, send};
 const NAME: &str = "v1.fault.io";
 const LEAF: &str = "/openapi/v3/apis/fault.io/v1";
 const THINGS: &str = "/apis/fault.io/v1/things";
-/// How many times as long as while the other server was good an answer may take, and what is no delay on a busy machine,
+/// What a third server has.
+const CALM_LEAF: &str = "/openapi/v3/apis/calm.io/v1";
+const CALM: &str = "/apis/calm.io/v1/things";
+/// Stands for the group of somebody else in what a server says.
+const VICTIM: &str = "victim.invalid";
+/// How many times as long as while the other server was good any answer may take, and what is no delay on a busy machine,
 /// whatever it took then. What documents of other servers (20 seconds) and requests to them (60 seconds) may take is far more.
 const FACTOR: u32 = 50;
 const UNNOTICED: Duration = Duration::from_secs(2);
+/// The same for the answer in the middle, which a busy machine delays less: it is as it was.
+const MIDDLE_FACTOR: u32 = 4;
+const MIDDLE_UNNOTICED: Duration = Duration::from_millis(50);
+/// How often everything is asked for.
+const ROUNDS: usize = 7;
 /// What is asked for meanwhile: this server's own, what it knows of the other, and what a third one has.
 const OTHERS: [&str; 9] = [
     "/api/v1/namespaces",
@@ -35,8 +45,8 @@ const OTHERS: [&str; 9] = [
     "/openapi/v3",
     "/openapi/v3/api/v1",
     LEAF,
-    "/openapi/v3/apis/calm.io/v1",
-    "/apis/calm.io/v1/things",
+    CALM_LEAF,
+    CALM,
 ];
 
 /// How the server behaves.
@@ -75,7 +85,8 @@ struct World {
 fn good(path: &str, group: &str, legacy: bool) -> Reply {
     match document(&path.replace(group, "fault.io"), legacy) {
         Some(document) => {
-            let text = document.to_string().replace("fault.io", group);
+            let victim = if group == "fault.io" { "calm.io" } else { "fault.io" };
+            let text = document.to_string().replace("fault.io", group).replace(VICTIM, victim);
             Reply::new("200 OK\r\ncontent-type: application/json", &text)
         }
         None => Reply::new("404 Not Found", ""),
@@ -85,7 +96,7 @@ fn good(path: &str, group: &str, legacy: bool) -> Reply {
 fn document(path: &str, legacy: bool) -> Option<Value> {
     let leaf = json!({
         "openapi": "3.0.0", "info": {"title": "Faults", "version": "1"},
-        "paths": {THINGS: {}, "/apis/apps/v1/deployments": {"description": "not theirs"}},
+        "paths": {THINGS: {}, "/apis/apps/v1/deployments": {"description": "not theirs"}, format!("/apis/{VICTIM}/v1/things"): {}},
     });
     let swagger = json!({
         "swagger": "2.0", "info": {"title": "Faults", "version": "1"},
@@ -98,11 +109,12 @@ fn document(path: &str, legacy: bool) -> Option<Value> {
     let urls = |key: &str| json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash=A")});
     let index = json!({"paths": {
         "apis/fault.io/v1": urls("apis/fault.io/v1"), "apis/apps/v1": urls("apis/apps/v1"), "version": urls("version"),
-        "../x": urls("../x"),
+        "../x": urls("../x"), format!("apis/{VICTIM}/v1"): json!({"serverRelativeURL": "/stolen"}),
     }});
     let body = match path.split('?').next().unwrap_or_default() {
         "/openapi/v3" if !legacy => index,
         LEAF if !legacy => leaf,
+        "/stolen" => json!({"openapi": "3.0.0", "info": {"title": "Stolen", "version": "1"}, "paths": {}}),
         "/openapi/v2" => swagger,
         "/apis/fault.io/v1" => resources,
         THINGS => json!({"kind": "ThingList", "items": []}),
@@ -173,13 +185,13 @@ impl World {
         for path in OTHERS {
             // Documents are made when first asked for, which takes its time.
             world.admin.get(path).await.expect("an answer");
-            let mut usual = Duration::ZERO;
-            for _ in 0..3 {
+            let mut times = Vec::new();
+            for _ in 0..ROUNDS {
                 let begin = Instant::now();
                 world.admin.get(path).await.expect("an answer");
-                usual = usual.max(begin.elapsed());
+                times.push(begin.elapsed());
             }
-            world.usual.push(usual);
+            world.usual.push(middle(times));
         }
         world
     }
@@ -193,14 +205,31 @@ impl World {
 
     /// What is this server's is answered at once, and the last good document of the other is still there.
     async fn others_are_served(&mut self, mode: Mode) {
-        for (path, usual) in OTHERS.into_iter().zip(self.usual.clone()) {
-            let begin = Instant::now();
-            let answer = self.admin.get(path).await.expect("an answer");
-            assert_eq!(answer.status, 200, "{mode:?} {path}: {}", answer.body);
-            let (took, limit) = (begin.elapsed(), UNNOTICED.max(usual * FACTOR));
-            assert!(took < limit, "{mode:?} {path} took {took:?} instead of {usual:?}");
+        let mut times = vec![Vec::new(); OTHERS.len()];
+        for _ in 0..ROUNDS {
+            for (at, path) in OTHERS.into_iter().enumerate() {
+                let begin = Instant::now();
+                let answer = self.admin.get(path).await.expect("an answer");
+                assert_eq!(answer.status, 200, "{mode:?} {path}: {}", answer.body);
+                let (took, usual) = (begin.elapsed(), self.usual[at]);
+                assert!(
+                    took < UNNOTICED.max(usual * FACTOR),
+                    "{mode:?} {path} took {took:?} instead of {usual:?}"
+                );
+                times[at].push(took);
+            }
+        }
+        for (at, times) in times.into_iter().enumerate() {
+            let (took, usual) = (middle(times), self.usual[at]);
+            let limit = MIDDLE_UNNOTICED.max(usual * MIDDLE_FACTOR);
+            assert!(took < limit, "{mode:?} {} takes {took:?} instead of {usual:?}", OTHERS[at]);
         }
     }
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
 }
 
 #[tokio::test]
@@ -236,9 +265,7 @@ async fn whatever_a_server_does_wrong_keeps_nobody_else_waiting() {
             }
             clients
         });
-        for _ in 0..3 {
-            world.others_are_served(mode).await;
-        }
+        world.others_are_served(mode).await;
         for client in waiting.await.expect("they ask") {
             client.abort();
         }
@@ -303,6 +330,8 @@ async fn a_server_speaks_for_itself_alone_and_may_speak_version_2_only() {
     assert_ne!(apps["info"]["title"], "Faults");
     let leaf = parse(&world.admin.get(LEAF).await.expect("an answer").body);
     assert_eq!(leaf["paths"], json!({THINGS: {}}));
+    let calm = parse(&world.admin.get(CALM_LEAF).await.expect("an answer").body);
+    assert_eq!((&calm["info"]["title"], &calm["paths"]), (&"Faults".into(), &json!({CALM: {}})));
 
     let authority = world.remote.authority.clone();
     *world.mode.lock() = Mode::Legacy;

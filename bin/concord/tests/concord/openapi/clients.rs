@@ -165,6 +165,55 @@ fn create_and_apply(client: &Client<'_>, kind: &Kind) {
     client.fails(&["explain", &format!("{}.nothing", kind.resource)], "field \"nothing\" does not exist");
 }
 
+/// A deployment whose first container has these variables and this image.
+fn deployment(client: &Client<'_>, image: &str, variables: &str) -> String {
+    let container = format!(r#"{{"name": "c", "image": "{image}", "env": [{variables}]}}"#);
+    let text = format!(
+        r#"{{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {{"name": "d", "namespace": "default"}}, "spec": {{
+            "selector": {{"matchLabels": {{"a": "b"}}}}, "template": {{"metadata": {{"labels": {{"a": "b"}}}}, "spec": {{"containers": [{container}]}}}}}}}}"#
+    );
+    let path = client.0.join("deployment.json");
+    std::fs::write(&path, text).expect("written");
+    path.to_str().expect("text").to_owned()
+}
+
+/// Lists whose elements have names are merged by them, which kubectl knows from the documents or from its own types.
+fn lists_are_merged(client: &Client<'_>) {
+    let (one, two) = (r#"{"name": "ONE", "value": "1"}"#, r#"{"name": "TWO", "value": "2"}"#);
+    client.ok(&["apply", "-f", &deployment(client, "x:1", &format!("{one}, {two}"))], "created");
+    let sidecar = r#"{"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "y"}]}}}}"#;
+    client.ok(&["patch", "deployment", "d", "-p", sidecar], "patched");
+    let three = r#"{"spec": {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": "THREE", "value": "3"}]}]}}}}"#;
+    client.ok(&["patch", "deployment", "d", "-p", three], "patched");
+    client.ok(&["apply", "-f", &deployment(client, "x:2", one)], "configured");
+    let path = "{range .spec.template.spec.containers[*]}{.name}={.image} {range .env[*]}{.name} {end}{end}";
+    let (done, left) = client.run(&["get", "deployment", "d", "-o", &format!("jsonpath={path}")]);
+    let mut left: Vec<&str> = left.split_whitespace().collect();
+    left.sort_unstable();
+    assert!(done && left == ["ONE", "THREE", "c=x:2", "sidecar=y"], "{left:?}");
+}
+
+/// kubectl reads what it is given before it sends it, so that the server hears of no field twice unless it is sent as it is.
+fn what_is_there_twice_is_found(client: &Client<'_>) {
+    let path = client.0.join("twice.json");
+    let text = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "twice", "namespace": "default"}, "data": {"a": "1", "a": "2"}}"#;
+    std::fs::write(&path, text).expect("written");
+    let file = path.to_str().expect("text");
+    let place = |validation: &str| {
+        format!("/api/v1/namespaces/default/configmaps?dryRun=All&fieldValidation={validation}")
+    };
+    let complaint = "duplicate field \"data.a\"";
+    client.fails(&["create", "--raw", &place("Strict"), "-f", file], complaint);
+    client.ok(&["create", "--raw", &place("Warn"), "-f", file], "\"a\":\"2\"");
+    client.ok(&["create", "--raw", &place("Ignore"), "-f", file], "\"a\":\"2\"");
+    for verb in ["create", "apply"] {
+        client.ok(&[verb, "--validate=strict", "-f", file], "created");
+        let (_, last) = client.run(&["get", "configmap", "twice", "-o", "jsonpath={.data.a}"]);
+        assert_eq!(last, "2", "{verb}");
+        client.ok(&["delete", "-f", file], "deleted");
+    }
+}
+
 /// The bookshelf runs in this process, and must while kubectl is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_created_and_applied_is_validated_and_merged() {
@@ -184,4 +233,6 @@ async fn what_is_created_and_applied_is_validated_and_merged() {
     for kind in [&CONFIG_MAP, &GADGET, &BOOK] {
         create_and_apply(&client, kind);
     }
+    lists_are_merged(&client);
+    what_is_there_twice_is_found(&client);
 }

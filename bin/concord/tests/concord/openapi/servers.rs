@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use crate::support::{Program, SOON, send};
 
 const ONE: &str = "--server-id=one";
-const GROUP: &str = "twice.example.com";
-const LEAF: &str = "apis/twice.example.com/v1";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(super) const GROUP: &str = "twice.example.com";
+pub(super) const LEAF: &str = "apis/twice.example.com/v1";
+pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-fn version(description: &str, served: bool) -> Value {
+pub(super) fn version(description: &str, served: bool) -> Value {
     let schema = json!({
         "type": "object", "description": description,
         "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 0}}}},
@@ -23,7 +23,7 @@ fn version(description: &str, served: bool) -> Value {
     json!({"name": "v1", "served": served, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}})
 }
 
-fn definition(plural: &str, kind: &str) -> Value {
+pub(super) fn definition(plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{GROUP}")},
@@ -41,14 +41,14 @@ async fn start(etcd: &Cluster, data: &TempDir, id: &str) -> Program {
     program
 }
 
-async fn write(server: &Program, method: Method, path: &str, body: &Value) -> Value {
+pub(super) async fn write(server: &Program, method: Method, path: &str, body: &Value) -> Value {
     let (status, answer, _) = send(&mut server.admin(Protocol::Http2).await, method, path, body).await;
     assert!(status < 300, "{path}: {answer}");
     answer
 }
 
 /// The status, the new place, and the body, over a connection that is new each time.
-async fn read(server: &Program, path: &str) -> (u16, String, String) {
+pub(super) async fn read(server: &Program, path: &str) -> (u16, String, String) {
     let mut client = server.admin(Protocol::Http2).await;
     let answer = client.exchange(Method::GET, path, &[("accept", "application/json")], Bytes::new()).await;
     let answer = answer.expect("an answer");
@@ -57,7 +57,7 @@ async fn read(server: &Program, path: &str) -> (u16, String, String) {
 }
 
 /// The address of our document, once all servers have the same index and it is as it should be.
-async fn agreed(servers: [&Program; 2], wanted: impl Fn(Option<&str>) -> bool) -> Option<String> {
+pub(super) async fn agreed(servers: [&Program; 2], wanted: impl Fn(Option<&str>) -> bool) -> Option<String> {
     let agree = async {
         loop {
             let (one, other) =
@@ -74,7 +74,7 @@ async fn agreed(servers: [&Program; 2], wanted: impl Fn(Option<&str>) -> bool) -
 }
 
 /// What all servers say at an address.
-async fn told(servers: [&Program; 2], path: &str) -> String {
+pub(super) async fn told(servers: [&Program; 2], path: &str) -> String {
     let (one, other) = (read(servers[0], path).await, read(servers[1], path).await);
     assert_eq!((one.0, other.0), (200, 200), "{path}");
     assert!(one.2 == other.2, "{path} differs");
@@ -113,7 +113,11 @@ async fn servers_tell_the_same() {
         write(&other, Method::DELETE, &format!("{DEFINITIONS}/{plural}.{GROUP}"), &Value::Null).await;
     }
     agreed(servers, |url| url.is_none()).await;
-    assert_eq!(read(&one, &first).await.0, 404);
+    for server in servers {
+        for path in [first.as_str(), &format!("/openapi/v3/{LEAF}")] {
+            assert_eq!(read(server, path).await.0, 404, "{path}");
+        }
+    }
     assert_eq!(define(servers, [lamps, cups]).await, first);
     assert!(told(servers, &first).await == document, "the order does not matter");
 
