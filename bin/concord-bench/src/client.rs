@@ -75,6 +75,8 @@ pub(crate) struct Call<'a> {
     pub(crate) accept: HeaderValue,
     /// Media type and body.
     pub(crate) body: Option<(HeaderValue, Bytes)>,
+    /// What the client has already.
+    pub(crate) if_none_match: Option<HeaderValue>,
 }
 
 /// Plain JSON.
@@ -83,12 +85,12 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 impl<'a> Call<'a> {
     /// A GET that accepts JSON.
     pub(crate) fn get(path: &'a str) -> Self {
-        Self { method: Method::GET, path, accept: JSON, body: None }
+        Self { method: Method::GET, path, accept: JSON, body: None, if_none_match: None }
     }
 
     /// A request with a body.
     pub(crate) fn with_body(method: Method, path: &'a str, media_type: HeaderValue, body: Bytes) -> Self {
-        Self { method, path, accept: JSON, body: Some((media_type, body)) }
+        Self { method, body: Some((media_type, body)), ..Self::get(path) }
     }
 }
 
@@ -240,9 +242,10 @@ impl Connection {
             Sender::Http2(_) => request.uri(format!("{}{}{}", server.origin, server.prefix, call.path)),
         };
         request = request.header(header::ACCEPT, call.accept).header(header::USER_AGENT, USER_AGENT);
-        let optional: [(HeaderName, &Option<HeaderValue>); 2] = [
+        let optional: [(HeaderName, &Option<HeaderValue>); 3] = [
             (header::AUTHORIZATION, &server.authorization),
             (header::ACCEPT_ENCODING, &server.accept_encoding),
+            (header::IF_NONE_MATCH, &call.if_none_match),
         ];
         for (name, value) in optional {
             if let Some(value) = value {

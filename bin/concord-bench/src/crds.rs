@@ -1,5 +1,7 @@
 //! Many definitions at once: how long until all of them are served, and what they cost.
 
+mod documents;
+
 use std::{
     fmt::Write as _,
     path::PathBuf,
@@ -27,6 +29,7 @@ use crate::{
     scan,
     stats::{Latency, histogram, micros, per},
 };
+use documents::Documents;
 
 const GROUP: &str = "crds.concord-bench.example.com";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -51,6 +54,12 @@ pub(crate) struct Crds {
     /// Bytes of description that each field has.
     #[arg(long, default_value_t = 0, value_name = "BYTES")]
     description: usize,
+    /// How many of them are in one group [default: all].
+    #[arg(long, value_name = "N")]
+    per_group: Option<usize>,
+    /// How many of them are changed then, one after the other, to see what becomes of the OpenAPI documents.
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    changes: usize,
     /// Clients that create them.
     #[arg(long, default_value_t = 8, value_name = "N")]
     concurrency: usize,
@@ -72,6 +81,7 @@ struct Found {
     usable: Latency,
     index: Duration,
     document: Duration,
+    documents: Documents,
     /// Resident memory before, when all were served, and later.
     resident: [u64; 3],
 }
@@ -114,13 +124,10 @@ async fn measure(server: &Server, args: &Arc<Crds>, watched: &[Watched]) -> Resu
         scan::drain(connection.expect(Call::get(path)).await?.into_body()).await?;
         Ok(begun.elapsed())
     };
-    Ok(Found {
-        served,
-        usable: Latency::of(&usable),
-        index: timed("/openapi/v3").await?,
-        document: timed("/openapi/v2").await?,
-        resident: [before, at_once, later],
-    })
+    let (index, document) = (timed("/openapi/v3").await?, timed("/openapi/v2").await?);
+    let documents = documents::measure(&mut connection, args).await?;
+    let resident = [before, at_once, later];
+    Ok(Found { served, usable: Latency::of(&usable), index, document, documents, resident })
 }
 
 /// Does something with every definition, from as many clients as are asked for, and answers how long each took.
@@ -166,7 +173,7 @@ async fn define(
     let call = Call::with_body(Method::POST, DEFINITIONS, JSON, body);
     scan::drain(connection.expect(call).await?.into_body()).await?;
     let acknowledged = Instant::now();
-    let objects = format!("/apis/{GROUP}/v1/things{number}");
+    let objects = format!("/apis/{}/v1/things{number}", group(&args, number));
     loop {
         match connection.expect(Call::get(&objects)).await {
             Ok(answer) => {
@@ -186,9 +193,13 @@ fn is_waiting(failure: &anyhow::Error) -> bool {
     failure.downcast_ref::<Refusal>().is_some_and(|refusal| waiting.contains(&refusal.status))
 }
 
-async fn remove(mut connection: Connection, _: Arc<Crds>, number: usize) -> Result<(Connection, Duration)> {
+async fn remove(
+    mut connection: Connection,
+    args: Arc<Crds>,
+    number: usize,
+) -> Result<(Connection, Duration)> {
     let begun = Instant::now();
-    let path = format!("{DEFINITIONS}/things{number}.{GROUP}");
+    let path = format!("{DEFINITIONS}/things{number}.{}", group(&args, number));
     match connection.expect(Call { method: Method::DELETE, ..Call::get(&path) }).await {
         Ok(answer) => drop(scan::drain(answer.into_body()).await?),
         Err(failure) => match failure.downcast_ref::<Refusal>() {
@@ -199,7 +210,16 @@ async fn remove(mut connection: Connection, _: Arc<Crds>, number: usize) -> Resu
     Ok((connection, begun.elapsed()))
 }
 
+/// The group that a definition is in.
+fn group(args: &Crds, number: usize) -> String {
+    match args.per_group {
+        Some(members) if members > 0 => format!("g{}.{GROUP}", number / members),
+        _ => GROUP.to_owned(),
+    }
+}
+
 fn definition(args: &Crds, number: usize) -> Value {
+    let group = group(args, number);
     let field = |field: usize| {
         let mut schema = match field % 3 {
             0 => json!({"type": "string", "maxLength": 63}),
@@ -215,8 +235,8 @@ fn definition(args: &Crds, number: usize) -> Value {
     let names = json!({"plural": format!("things{number}"), "kind": format!("Thing{number}")});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("things{number}.{GROUP}")},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [{
+        "metadata": {"name": format!("things{number}.{group}")},
+        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [{
             "name": "v1", "served": true, "storage": true,
             "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
         }]},
@@ -230,13 +250,25 @@ fn table(args: &Crds, found: &Found) -> String {
     let mut text = format!("{} definitions of {} fields\n", args.definitions, args.fields);
     let mut line = |name: &str, value: f64, unit: &str| {
         // Writing to a String cannot fail.
-        let _written = writeln!(text, "{name:<28} {value:>10.1} {unit}");
+        let _written = writeln!(text, "{name:<33} {value:>10.2} {unit}");
     };
     line("all served after", millis(found.served), "ms");
     line("usable after ack, p50", found.usable.p50, "ms");
     line("usable after ack, p99", found.usable.p99, "ms");
     line("index of OpenAPI v3", millis(found.index), "ms");
     line("document of OpenAPI v2", millis(found.document), "ms");
+    let Documents { index, document, unchanged, object } = &found.documents;
+    let latencies = [
+        ("index shows a change after", index),
+        ("its document takes", document),
+        ("one that is not new", unchanged),
+        ("a get beside that", object),
+    ];
+    for (name, times) in latencies.into_iter().filter(|(_, times)| !times.is_empty()) {
+        let times = Latency::of(times);
+        line(&format!("{name}, p50"), times.p50, "ms");
+        line(&format!("{name}, p99"), times.p99, "ms");
+    }
     if before > 0 {
         line("memory each, at once", each(at_once), "KiB");
         line("memory each, later", each(later), "KiB");
@@ -271,12 +303,22 @@ mod tests {
     }
 
     #[test]
+    fn definitions_are_in_as_many_groups_as_is_asked_for() {
+        let args = args("concord-bench crds --per-group 4");
+        let names = [0, 3, 4].map(|number| definition(&args, number)["metadata"]["name"].clone());
+        let expected = ["things0.g0", "things3.g0", "things4.g1"];
+        assert_eq!(names, expected.map(|name| format!("{name}.crds.concord-bench.example.com")));
+    }
+
+    #[test]
     fn the_table_says_what_each_definition_takes() {
         let args = args("concord-bench crds --definitions 2");
         let found = Found { resident: [1024, 5120, 3072], ..Found::default() };
         let text = table(&args, &found);
-        assert!(text.contains("memory each, at once                2.0 KiB"), "{text}");
-        assert!(text.contains("memory each, later                  1.0 KiB"), "{text}");
-        assert!(!table(&args, &Found::default()).contains("memory"), "nobody was watched");
+        assert!(text.contains("memory each, at once                    2.00 KiB"), "{text}");
+        assert!(text.contains("memory each, later                      1.00 KiB"), "{text}");
+        let nothing = table(&args, &Found::default());
+        assert!(!nothing.contains("memory"), "nobody was watched");
+        assert!(!nothing.contains("not new"), "nothing was changed");
     }
 }

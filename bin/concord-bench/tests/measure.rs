@@ -130,6 +130,19 @@ fn every_scenario_gives_numbers() {
 }
 
 #[test]
+fn definitions_and_their_documents_are_measured() {
+    let Some(program) = program() else { return };
+    let server = Server::start(&program);
+    let arguments = ["crds", "--definitions=6", "--fields=3", "--per-group=2", "--changes=2", "--later=0s"];
+    let output = server.bench(&arguments).output().expect("it runs");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for line in ["all served after", "index shows a change after, p99", "one that is not new, p50"] {
+        assert!(table.contains(line), "{line} is not in the table:\n{table}");
+    }
+}
+
+#[test]
 fn answers_can_be_decoded_and_servers_take_turns() {
     let Some(program) = program() else { return };
     let server = Server::start(&program);

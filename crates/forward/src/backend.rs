@@ -5,6 +5,7 @@ use concord_server::{Body, Request, RequestContext as _, Response, UserInfo};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Uri,
     header::HOST,
+    request::Parts,
     uri::{Authority, PathAndQuery, Scheme},
 };
 use hyper::{
@@ -52,13 +53,9 @@ impl Backend {
         marks: &[(HeaderName, HeaderValue)],
     ) -> Result<Response, Failure> {
         let (original, body) = request.into_parts();
-        // Without what this server knows of the request, which is much and stays here.
-        let mut headers = original.headers.clone();
-        if let Err(error) = headers::outward(&mut headers, user, original.peer_address(), marks) {
-            return Err(Failure { error, request: None });
-        }
-        let head = Head { method: original.method.clone(), uri: original.uri.clone(), headers };
+        let head = || Head::outward(&original, user, marks);
         if headers::is_upgrade(&original.headers) {
+            let head = head().map_err(|error| Failure { error, request: None })?;
             return Box::pin(upgrade::carry(self, original, head, body)).await;
         }
         match self.send(head, body).await {
@@ -80,20 +77,29 @@ impl Backend {
     /// [`ForwardError`], if there is no answer.
     pub async fn ask(&self, request: Request) -> Result<Response, ForwardError> {
         let (parts, body) = request.into_parts();
-        let head = Head { method: parts.method, uri: parts.uri, headers: parts.headers };
+        let head = || {
+            let headers = parts.headers.clone();
+            Ok(Head { method: parts.method.clone(), uri: parts.uri.clone(), headers })
+        };
         self.send(head, body).await.map_err(|unanswered| unanswered.error)
     }
 
-    async fn send(&self, head: Head, mut body: Body) -> Result<Response, Unanswered> {
-        // A read may be repeated whatever became of the first; anything else only if it was never sent.
-        let repeatable = body.is_end_stream() && [Method::GET, Method::HEAD].contains(&head.method);
+    /// Sends a request; `head` makes what it says before its body, anew for each attempt.
+    async fn send(
+        &self,
+        head: impl Fn() -> Result<Head, ForwardError>,
+        mut body: Body,
+    ) -> Result<Response, Unanswered> {
         let mut attempt = 1;
         loop {
             let ready = match self.pool.ready().await {
                 Ok(ready) => ready,
                 Err(error) => return Err(Unanswered { error, body: Some(body) }),
             };
-            let failed = match self.send_on(ready, &head, body).await {
+            let head = head().map_err(|error| Unanswered { error, body: None })?;
+            // A read may be repeated whatever became of the first; anything else only if it was never sent.
+            let repeatable = body.is_end_stream() && [Method::GET, Method::HEAD].contains(&head.method);
+            let failed = match self.send_on(ready, head, body).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -109,7 +115,7 @@ impl Backend {
         }
     }
 
-    async fn send_on(&self, ready: Ready, head: &Head, body: Body) -> Result<Response, Unanswered> {
+    async fn send_on(&self, ready: Ready, head: Head, body: Body) -> Result<Response, Unanswered> {
         match ready {
             Ready::Http2(mut sender, share) => {
                 let sent = sender.try_send_request(self.absolute(head, body)).await;
@@ -124,7 +130,7 @@ impl Backend {
     }
 
     /// The request as HTTP/2 has it: the host is a part of what is asked for.
-    fn absolute(&self, head: &Head, body: Body) -> http::Request<Body> {
+    fn absolute(&self, head: Head, body: Body) -> http::Request<Body> {
         let mut uri = http::uri::Parts::default();
         uri.scheme = Some(Scheme::HTTPS);
         uri.authority = Some(self.authority.clone());
@@ -134,8 +140,9 @@ impl Backend {
     }
 
     /// The request as HTTP/1 has it: the host is a header.
-    pub(crate) fn relative(&self, head: &Head, body: Body) -> http::Request<Body> {
-        let mut request = head.request(Uri::from(path_and_query(&head.uri)), body);
+    pub(crate) fn relative(&self, head: Head, body: Body) -> http::Request<Body> {
+        let uri = Uri::from(path_and_query(&head.uri));
+        let mut request = head.request(uri, body);
         let host = HeaderValue::try_from(self.authority.as_str()).expect("an authority is a valid header");
         request.headers_mut().insert(HOST, host);
         request
@@ -158,11 +165,22 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    fn request(&self, uri: Uri, body: Body) -> http::Request<Body> {
+    /// That of a client's request, as it is sent on: without what this server knows of the request, which is much.
+    fn outward(
+        original: &Parts,
+        user: &UserInfo,
+        marks: &[(HeaderName, HeaderValue)],
+    ) -> Result<Self, ForwardError> {
+        let mut headers = original.headers.clone();
+        headers::outward(&mut headers, user, original.peer_address(), marks)?;
+        Ok(Self { method: original.method.clone(), uri: original.uri.clone(), headers })
+    }
+
+    fn request(self, uri: Uri, body: Body) -> http::Request<Body> {
         let mut request = http::Request::new(body);
-        *request.method_mut() = self.method.clone();
+        *request.method_mut() = self.method;
         *request.uri_mut() = uri;
-        *request.headers_mut() = self.headers.clone();
+        *request.headers_mut() = self.headers;
         request
     }
 }

@@ -36,7 +36,7 @@ pub(crate) async fn carry(
         }
     };
     let mut answer = sender
-        .send_request(backend.relative(&head, body))
+        .send_request(backend.relative(head, body))
         .await
         .map_err(|error| refused(ForwardError::NoAnswer(Arc::new(error))))?;
     match answer.status() {

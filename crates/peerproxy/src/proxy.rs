@@ -82,7 +82,7 @@ impl PeerProxy {
             if tried > 0 {
                 self.peers.metrics().peers().failover();
             }
-            match self.send(&routing.peers[at], labels, request).await {
+            match self.send(&routing.peers[at], labels, &accept, request).await {
                 Ok(response) => return response,
                 Err(Some(back)) => request = *back,
                 Err(None) => return respond_status(&answer::failed(), &accept),
@@ -96,10 +96,11 @@ impl PeerProxy {
         &self,
         peer: &RoutedPeer,
         labels: [&str; 3],
+        accept: &Accept,
         request: Request,
     ) -> Result<Response, Option<Box<Request>>> {
         let Some(address) = peer.address else { return Err(Some(Box::new(request))) };
-        let (accept, user) = (Accept::of(&request), request.user());
+        let user = request.user();
         if let Some(audit) = request.audit() {
             audit.annotate("apiserver.kubernetes.io/peer-proxied-to", &peer.id);
         }
@@ -115,7 +116,7 @@ impl PeerProxy {
                     // It may know the certificate that this server shows by now, but not the one it showed then.
                     self.peers.transport().forget(address);
                 }
-                let mut response = answer::relayed(&peer.id, response, &accept).await;
+                let mut response = answer::relayed(&peer.id, response, accept).await;
                 response.extensions_mut().insert(Served);
                 Ok(response)
             }
@@ -270,11 +271,12 @@ impl PeerProxy {
 
     /// Sends a request to the first of some peers; to the next one as long as nothing of it was sent.
     async fn in_order(&self, routing: &Routing, to: Vec<usize>, mut request: Request) -> Option<Response> {
+        let accept = Accept::of(&request);
         for (tried, at) in to.into_iter().enumerate() {
             if tried > 0 {
                 self.peers.metrics().peers().failover();
             }
-            match self.send(&routing.peers[at], ["", "", ""], request).await {
+            match self.send(&routing.peers[at], ["", "", ""], &accept, request).await {
                 Ok(response) => return Some(response),
                 Err(Some(back)) => request = *back,
                 Err(None) => return None,
