@@ -12,6 +12,11 @@ const MAX_MESSAGE: usize = 32 * 1024;
 
 /// Conditions, each of a type of its own.
 pub(crate) fn conditions(conditions: Node<'_>) {
+    conditions_of(conditions, "lastTransitionTime", "");
+}
+
+/// The same where the time is called so, and this is said about what is missing.
+pub(crate) fn conditions_of(conditions: Node<'_>, time: &str, missing: &'static str) {
     let mut seen: Vec<&str> = Vec::new();
     for condition in conditions.items() {
         let kind = condition.get("type");
@@ -25,23 +30,23 @@ pub(crate) fn conditions(conditions: Node<'_>) {
         if let Some(number) = generation.int().filter(|number| *number < 0) {
             generation.invalid(number, "must be greater than or equal to zero");
         }
-        if !condition.has("lastTransitionTime") {
-            condition.child("lastTransitionTime").required("");
+        if !condition.has(time) {
+            condition.child("lastTransitionTime").required(missing);
         }
-        reason(condition.get("reason"));
+        reason(condition.get("reason"), missing);
         if condition.str("message").len() > MAX_MESSAGE {
             condition.child("message").too_long(MAX_MESSAGE);
         }
     }
 }
 
-fn reason(node: Node<'_>) {
+fn reason(node: Node<'_>, missing: &'static str) {
     const REGEX: &str = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?";
     const TEXT: &str = "a condition reason must start with alphabetic character, optionally followed by a string of \
         alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'";
     let text = node.text();
     if text.is_empty() {
-        return node.required("");
+        return node.required(missing);
     }
     let bytes = text.as_bytes();
     let fits = bytes.first().is_some_and(u8::is_ascii_alphabetic)

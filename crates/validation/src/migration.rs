@@ -1,5 +1,7 @@
 //! StorageVersionMigration.
 
+mod alpha;
+
 use concord_meta::{
     field::BadValue,
     go,
@@ -15,7 +17,15 @@ use crate::{
 
 const IMMUTABLE: &str = "field is immutable";
 
+/// Whether it has the form of releases before 1.35, which was another one.
+fn is_first(root: Root<'_>) -> bool {
+    root.object().get("apiVersion").is_some_and(|version| version == "storagemigration.k8s.io/v1alpha1")
+}
+
 pub(crate) fn migration(root: Root<'_>) {
+    if is_first(root) {
+        return alpha::migration(root);
+    }
     let resource = root.get("spec").get("resource");
     let name = resource.get("resource");
     match name.text() {
@@ -36,15 +46,15 @@ fn check(node: Node<'_>, problems: &[String]) {
 
 pub(crate) fn migration_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
+    if is_first(new) {
+        return alpha::migration_update(subresource, new, old);
+    }
     if subresource == "status" {
         return status_update(new.get("status"), old.get("status"));
     }
     migration(new);
     let (spec, before) = (new.get("spec"), old.get("spec"));
-    let target = |spec: Node<'v>| {
-        let resource = spec.get("resource");
-        (resource.str("group"), resource.str("version"), resource.str("resource"), spec.str("continueToken"))
-    };
+    let target = |spec: Node<'v>| (spec.get("resource").str("group"), spec.get("resource").str("resource"));
     if target(spec) != target(before) {
         let shown = internal::shown("StorageVersionMigrationSpec", spec.value());
         spec.invalid(shown, IMMUTABLE);
@@ -61,11 +71,18 @@ fn status_update<'v>(status: Node<'v>, before: Node<'v>) {
     if !was.is_empty() && was != text {
         revision.invalid(text, IMMUTABLE);
     }
+    ends(status, before, shown);
+}
+
+/// Whether a condition is true.
+fn holds(status: Node<'_>, kind: &str) -> bool {
+    let mut conditions = status.get("conditions").items();
+    conditions.any(|condition| condition.str("type") == kind && condition.str("status") == "True")
+}
+
+/// What has ended has ended in one way, and stays so.
+fn ends<'v>(status: Node<'v>, before: Node<'v>, shown: impl Fn(Node<'v>) -> BadValue) {
     let all = status.get("conditions");
-    let holds = |status: Node<'v>, kind: &str| {
-        let mut conditions = status.get("conditions").items();
-        conditions.any(|condition| condition.str("type") == kind && condition.str("status") == "True")
-    };
     let [succeeded, failed] = ["Succeeded", "Failed"].map(|kind| holds(status, kind));
     if succeeded && failed {
         all.invalid(shown(all), "Both success and failed conditions cannot be true at the same time");

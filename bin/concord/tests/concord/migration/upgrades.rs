@@ -24,6 +24,27 @@ async fn create(client: &kube::Client, of: &str, name: &str, spec: Value) {
     api.create(&PostParams::default(), &object).await.expect("created");
 }
 
+/// A migration in the first version of its API.
+async fn migrate_as_ever(client: &kube::Client) {
+    let of = kind("storagemigration.k8s.io", "v1alpha1", "StorageVersionMigration");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &of);
+    let object = json!({"apiVersion": "storagemigration.k8s.io/v1alpha1", "kind": "StorageVersionMigration",
+        "metadata": {"name": "old"}, "spec": {"resource": {"version": "v1", "resource": "configmaps"}}});
+    let object = serde_json::from_value(object).expect("an object");
+    api.create(&PostParams::default(), &object).await.expect("created");
+    let begin = Instant::now();
+    loop {
+        let now = api.get("old").await.expect("there");
+        if condition(&now, "Succeeded", "True").is_some() {
+            let all = now.data["status"]["conditions"].as_array().expect("a list");
+            assert!(all.iter().all(|one| one["lastUpdateTime"].is_string()), "{all:?}");
+            return;
+        }
+        assert!(begin.elapsed() < SOON, "not in time: {}", now.data);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
 /// The versions in which objects are stored by a server that has ended.
 async fn versions(data: &Path, resource: &str) -> Vec<String> {
     let store = EmbeddedStore::open(&Options::new(data.join("store.db"))).expect("a store");
@@ -46,6 +67,7 @@ async fn what_is_built_in_is_migrated_after_an_upgrade_unless_somebody_says_no()
     create(&old, "ServiceCIDR", "more", json!({"cidrs": ["10.1.0.0/24"]})).await;
     let parent = json!({"parentRef": {"resource": "services", "namespace": "default", "name": "s"}});
     create(&old, "IPAddress", "10.1.0.1", parent).await;
+    migrate_as_ever(&old).await;
     let of = kind("internal.apiserver.k8s.io", "v1alpha1", "StorageVersion");
     let all: Api<DynamicObject> = Api::all_with(old.clone(), &of);
     let no = json!({"metadata": {"annotations": {format!("{ANNOTATIONS}/automatic"): "false"}}});
@@ -59,6 +81,12 @@ async fn what_is_built_in_is_migrated_after_an_upgrade_unless_somebody_says_no()
     let server = Program::start_with(data.path(), NEW).await;
     server.ready(200).await;
     let new = client(data.path()).await;
+    // What the older release said is said in the words of this one.
+    let ended = migrations(&new).get("old").await.expect("readable");
+    assert_eq!(ended.data["spec"], json!({"resource": {"group": "", "resource": "configmaps"}}));
+    assert!(condition(&ended, "Succeeded", "True").is_some(), "{:?}", ended.data);
+    let times = ended.data["status"]["conditions"].as_array().expect("a list");
+    assert!(times.iter().all(|one| one["lastTransitionTime"].is_string()), "{times:?}");
     let begin = Instant::now();
     loop {
         let all = migrations(&new).list(&ListParams::default()).await.expect("a list").items;
