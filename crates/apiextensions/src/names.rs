@@ -118,6 +118,41 @@ mod tests {
     }
 
     #[test]
+    fn each_name_that_is_taken_is_told() {
+        let taken = Others(vec![names("bars", "bar", "Bar", &["b"])]);
+        let free = names("foos", "foo", "Foo", &["f"]);
+        let text = |name: &str| name.to_owned();
+        let listed = Names { list_kind: text("Bar"), ..free.clone() };
+        let table = [
+            (Names { plural: text("bars"), ..free.clone() }, "PluralConflict", r#""bars" is already in use"#),
+            (Names { singular: text("b"), ..free.clone() }, "SingularConflict", r#""b" is already in use"#),
+            (
+                Names { short_names: vec![text("bar")], ..free.clone() },
+                "ShortNamesConflict",
+                r#""bar" is already in use"#,
+            ),
+            (
+                Names { kind: text("BarList"), ..free.clone() },
+                "KindConflict",
+                r#""BarList" is already in use"#,
+            ),
+            (listed, "ListKindConflict", r#""Bar" is already in use"#),
+        ];
+        for (wanted, reason, message) in table {
+            let (accepted, conflict) = accept(&wanted, &Names::default(), &taken);
+            assert_eq!(conflict, Some((reason, message.to_owned())));
+            let same = [
+                accepted.plural == wanted.plural,
+                accepted.singular == wanted.singular,
+                accepted.short_names == wanted.short_names,
+                accepted.kind == wanted.kind,
+                accepted.list_kind == wanted.list_kind,
+            ];
+            assert_eq!(same.iter().filter(|same| !**same).count(), 1, "{reason}: the others are accepted");
+        }
+    }
+
+    #[test]
     fn names_that_one_has_are_kept() {
         let mine = names("foos", "foo", "Foo", &["f"]);
         let taken = Others(vec![mine.clone()]);

@@ -37,13 +37,29 @@ fn missing_tests(path: &str, table: &str, sources: &str) -> Vec<String> {
     missing.map(|name| format!("{path} names {name}, which is no test")).collect()
 }
 
+/// Cases that a table names, as `# name`, and that no table of requests and answers has.
+fn missing_cases(path: &str, table: &str, data: &str) -> Vec<String> {
+    let quoted = table.split('`').skip(1).step_by(2);
+    let named = quoted.filter_map(|word| word.strip_prefix("# "));
+    let is_there = |case: &str| {
+        data.contains(&format!("### {case}\n")) || data.contains(&format!("{{\"case\": \"{case}\","))
+    };
+    let missing = named.filter(|case| !is_there(case));
+    missing.map(|case| format!("{path} names the case {case}, which there is not")).collect()
+}
+
 #[test]
 fn the_tests_that_tables_name_exist() {
-    let sources: Vec<String> =
-        tracked().into_iter().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| text).collect();
-    let sources = sources.concat();
-    for path in ["docs/fleet-tests.md", "docs/migration-tests.md"] {
-        assert_clean(&missing_tests(path, &read(path), &sources));
+    let files = tracked();
+    let texts = |endings: &[&str]| -> String {
+        let wanted = files.iter().filter(|(path, _)| endings.iter().any(|ending| path.ends_with(ending)));
+        wanted.map(|(_, text)| text.as_str()).collect()
+    };
+    let (sources, data) = (texts(&[".rs"]), texts(&[".txt", ".jsonl"]));
+    for path in ["docs/access-tests.md", "docs/custom-resource-tests.md", "docs/fleet-tests.md", "docs/migration-tests.md"] {
+        let table = read(path);
+        assert_clean(&missing_tests(path, &table, &sources));
+        assert_clean(&missing_cases(path, &table, &data));
     }
 }
 
@@ -52,6 +68,13 @@ fn a_test_that_nobody_has_is_found() {
     let table = "| 1 | `a_test_that_is_there`, `a_test_that_is_not` | `Some.words` and `kube-system` |";
     let found = missing_tests("t.md", table, "fn a_test_that_is_there() {}");
     assert_eq!(found, ["t.md names a_test_that_is_not, which is no test"]);
+}
+
+#[test]
+fn a_case_that_no_table_has_is_found() {
+    let data = "### a: case\nGET /\n{\"case\": \"b\", \"change\": {}}\n";
+    let found = missing_cases("t.md", "# Title\n| `# a: case`, `# b`, `# a` | `a_test` |", data);
+    assert_eq!(found, ["t.md names the case a, which there is not"]);
 }
 
 /// Every text file under version control.

@@ -5,6 +5,7 @@ mod controller;
 mod conversion;
 mod limits;
 mod servers;
+mod shown;
 mod unreadable;
 mod versions;
 mod watches;
@@ -55,6 +56,7 @@ async fn all(data: &Path) {
         limits::what_is_too_much_is_refused_in_time(client),
         conversion::objects_are_converted_by_a_webhook(client, once),
         limits::large_patterns_keep_nobody_waiting(client),
+        shown::a_kind_is_shown_by_all_its_names(client),
         versions::a_definition_changes(client),
         versions::a_status_has_its_default_from_the_start(client),
         versions::clients_of_old_versions_are_warned(client),
@@ -305,8 +307,18 @@ async fn a_definition_that_waits_keeps_no_other_waiting(client: &Client) {
             .await
             .expect_err("late"),
     );
-    assert_eq!(status.code, 403, "{}", status.message);
-    assert!(api.get_opt(&name).await.expect("an answer").is_some(), "it waits for its object");
+    let refused = format!(
+        "gadgets.{group} \"new\" is forbidden: create not allowed while custom resource definition is terminating"
+    );
+    assert_eq!((status.code, &*status.message), (403, &*refused));
+    let told = |definition: Option<&CustomResourceDefinition>| {
+        let conditions = definition.and_then(|definition| definition.status.as_ref()?.conditions.as_ref());
+        conditions.into_iter().flatten().any(|condition| {
+            let said = (&*condition.type_, &*condition.status, condition.reason.as_deref());
+            said == ("Terminating", "True", Some("InstanceDeletionInProgress"))
+        })
+    };
+    timeout(SOON, await_condition(api.clone(), &name, told)).await.expect("in time").expect("told");
 
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     objects.patch("held", &PatchParams::default(), &release).await.expect("released");

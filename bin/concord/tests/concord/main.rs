@@ -10,6 +10,7 @@ mod custom_resources;
 mod discovery;
 mod encryption;
 mod fleet;
+mod forged;
 mod garbage;
 mod guard;
 mod kube_rs;
