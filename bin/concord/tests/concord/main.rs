@@ -27,6 +27,7 @@ mod policies;
 mod populated;
 mod python;
 mod releases;
+mod reviews;
 mod serve;
 mod storage_versions;
 mod store;
