@@ -14,7 +14,7 @@ use concord_plugins::{
     ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
     DenyServiceExternalIPs, LimitRanger, NodeRestriction, Objects, OwnerReferencesPermissionEnforcement,
     PersistentVolumeClaimResize, PodGroupWorkloadExists, PodResizeValidator, PodSecurity, PodTopologyLabels,
-    Priority, RuntimeClass, StorageObjectInUseProtection, TaintNodesByCondition,
+    Priority, ResourceClaimAuthorization, RuntimeClass, StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use concord_registry::{Admission, Resources};
 use concord_replica::Replica;
@@ -209,6 +209,12 @@ impl Plugins<'_> {
         let quota = Arc::new(ResourceQuota::new(self.replica.clone(), self.resources)?);
         let mut before: Vec<Arc<dyn Admission>> = vec![
             Arc::new(PodSecurity::new(namespaces, pods, minor, config.pod_security)),
+            // Of these rules upstream's plugins know nothing: they are the kind's own.
+            Arc::new(ResourceClaimAuthorization::new(
+                self.objects("", "namespaces")?,
+                authorizer.clone(),
+                features.enabled("DRAResourceClaimGranularStatusAuthorization"),
+            )),
             owner_references.clone(),
             Arc::new(PersistentVolumeClaimResize::new(self.objects("storage.k8s.io", "storageclasses")?)),
             Arc::new(CertificateApproval::new(authorizer.clone())),

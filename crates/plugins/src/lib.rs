@@ -7,6 +7,7 @@
 
 pub mod amounts;
 mod certificates;
+mod claims;
 mod classes;
 mod limits;
 mod node_restriction;
@@ -30,6 +31,7 @@ use concord_registry::{Attributes, Object};
 use serde_json::Value;
 
 pub use certificates::{CertificateApproval, CertificateSigning, ClusterTrustBundleAttest};
+pub use claims::ResourceClaimAuthorization;
 pub use classes::{DefaultIngressClass, DefaultStorageClass};
 pub use limits::LimitRanger;
 pub use node_restriction::NodeRestriction;

@@ -239,6 +239,7 @@ pub(crate) fn trust_bundle(root: Root<'_>) {
 
 pub(crate) fn trust_bundle_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     let of_spec = |root: Root<'v>, name: &str| root.get("spec").str(name);
+    bundle_name(new);
     signer(new);
     // What was taken once stays valid.
     if of_spec(new, "trustBundle") != of_spec(old, "trustBundle") {

@@ -3,7 +3,7 @@
 use concord_meta::{field::BadValue, names};
 
 use crate::{
-    internal,
+    internal, meta,
     node::{Node, Root},
     rules::{IMMUTABLE, qualified_name, same},
 };
@@ -66,6 +66,7 @@ pub(crate) fn event_update<'v>(_: &str, new: Root<'v>, _: Root<'v>) {
 pub(crate) fn strict<'v>(new: Root<'v>, old: Option<Root<'v>>) {
     any(new, "reportingController");
     let Some(old) = old else { return strict_create(new) };
+    meta::finalizers(new);
     if !same(new.get("series").value(), old.get("series").value()) {
         series(new);
     }
@@ -105,6 +106,9 @@ const IMMUTABLES: [(&str, Show); 14] = [
 
 fn strict_create(root: Root<'_>) {
     const UNSET: &str = "needs to be unset";
+    let name = root.metadata().get("name");
+    name.check(names::dns1123_subdomain);
+    meta::finalizers(root);
     series(root);
     let time = root.get("eventTime");
     if !time.is_set() {

@@ -4,7 +4,7 @@
 //! too, in the order and under the names of its Go types. `internal.txt` is the table of those types. A line is a type
 //! and its fields, `Name:type` or `Name=member:type` where the member of the API has another name than the field with a
 //! small letter; `+Type` takes the fields of another type in, `^` takes the member from the object around.
-//! Types are `s`tring, `i`nteger, `b`oolean, `q`uantity, `t`ime, label se`L`ector, `j`: what JSON has, or another
+//! Types are `s`tring, `i`nteger, `o`: one that is left out if it is zero, `b`oolean, `q`uantity, `t`ime, label se`L`ector, `j`: what JSON has, or another
 //! type's name, after `*` for what may be absent, `[]` for lists and `{}` for maps.
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -108,6 +108,9 @@ fn push(
             Field::Member { name, member, of_parent, shape } => {
                 let source = if *of_parent { parent } else { object };
                 let value = source.get(member).filter(|value| !value.is_null());
+                if *shape == "o" && value.is_none_or(|value| *value == 0) {
+                    continue;
+                }
                 members.push(((*name).to_owned(), shaped(shape, value, object)));
             }
         }
@@ -137,7 +140,7 @@ fn shaped(shape: &str, value: Option<&Value>, parent: &Map<String, Value>) -> Sh
     match shape {
         "s" => plain("\"\""),
         "q" => plain("\"0\""),
-        "i" | "j" => plain("0"),
+        "i" | "j" | "o" => plain("0"),
         "b" => plain("false"),
         "t" => plain("null"),
         "L" => selector(value),

@@ -15,7 +15,7 @@ pub(crate) fn candidate(root: Root<'_>) {
 }
 
 pub(crate) fn candidate_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
-    meta::update(new, old);
+    meta::update_any_finalizers(new, old);
     spec(new.get("spec"));
     let (name, before) = (new.get("spec").get("leaseName"), old.get("spec").str("leaseName"));
     if name.text() != before {

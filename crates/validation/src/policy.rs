@@ -147,9 +147,9 @@ pub(crate) fn runtime_class(root: Root<'_>) {
 }
 
 pub(crate) fn runtime_class_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
-    meta::whole(new);
+    meta::whole_any_finalizers(new);
     runtime_class(new);
-    meta::update(new, old);
+    meta::update_any_finalizers(new, old);
     let handler = new.get("handler");
     if handler.text() != old.get("handler").text() {
         handler.invalid(handler.text(), IMMUTABLE);

@@ -91,7 +91,7 @@ async fn every_field_is_answered_as_upstream_does() {
     let data = tempdir().expect("a directory");
     let server = Program::start_with(data.path(), &["--runtime-config=api/all=true", FEATURES, ALONE]).await;
     server.ready(200).await;
-    all_are_answered(data.path(), &["fields"]).await;
+    all_are_answered(data.path(), &["fields", "rules"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
