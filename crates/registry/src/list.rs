@@ -97,15 +97,15 @@ impl Registry {
         selection: &Selection,
         options: &ListOptions,
     ) -> Result<Position, Status> {
-        let limit = usize::try_from(options.limit).unwrap_or_default();
+        // Everything comes at once when any state will do, also when it goes on: upstream's cache answers so.
+        let is_limited = options.resource_version != "0";
+        let limit = usize::try_from(options.limit).ok().filter(|_| is_limited).unwrap_or_default();
         let read_at = options.read_at()?;
         if read_at == ReadAt::Continue {
             let token = ContinueToken::decode(&options.continue_token)?;
             return self.resume(storage, selection, token, limit).await;
         }
         let snapshot = self.snapshot(read_at).await?;
-        // Everything comes at once when any state will do: upstream's cache answers so.
-        let limit = if read_at == ReadAt::Any { 0 } else { limit };
         Ok(Position { snapshot, start: None, limit })
     }
 

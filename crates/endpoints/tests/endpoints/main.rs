@@ -4,6 +4,7 @@ mod bad_input;
 mod discovery;
 mod fuzz;
 mod lists;
+mod matrix;
 mod objects;
 mod resources;
 mod routes;

@@ -179,3 +179,47 @@ async fn a_websocket_without_a_connection_is_refused() {
     let list = server.ask("GET", WIDGETS, &headers, widget("a", "").to_string().as_bytes()).await;
     assert_eq!(list.code, 200, "only watches go over websockets");
 }
+
+/// Nobody misses anything, and nobody is told anything twice or in another order, however many there are and whatever
+/// form they want.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_watcher_is_told_everything_in_order() {
+    const WATCHERS: usize = 200;
+    const CHANGES: usize = 40;
+    let server = Server::new().await;
+    let start = server.create("first", "x").await["metadata"]["resourceVersion"].clone();
+    let start = start.as_str().expect("a version");
+    let accepts = [
+        "application/json",
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        "application/json;as=Table;g=meta.k8s.io;v=v1",
+    ];
+    let mut watchers = Vec::new();
+    for number in 0..WATCHERS {
+        let accept = accepts[number % accepts.len()];
+        watchers.push(Events::of(&server, &format!("resourceVersion={start}"), accept).await);
+    }
+    let reading = tokio::spawn(async move {
+        let mut told = Vec::new();
+        for mut watcher in watchers {
+            let mut names = Vec::new();
+            while names.len() < CHANGES {
+                let event = watcher.next().await.expect("an event");
+                assert_eq!(event["type"], "ADDED");
+                let object = &event["object"];
+                let metadata = object.get("metadata").filter(|metadata| metadata.get("name").is_some());
+                let metadata = metadata.unwrap_or(&object["rows"][0]["object"]["metadata"]);
+                names.push(metadata["name"].as_str().expect("a name").to_owned());
+            }
+            told.push(names);
+        }
+        told
+    });
+    let made: Vec<String> = (0..CHANGES).map(|number| format!("w{number}")).collect();
+    for name in &made {
+        server.create(name, "x").await;
+    }
+    for told in reading.await.expect("all are told") {
+        assert_eq!(told, made);
+    }
+}
