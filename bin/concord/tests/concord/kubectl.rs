@@ -1,5 +1,8 @@
 //! kubectl, unmodified, where it is installed, on both engines.
 
+mod edits;
+mod subresources;
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -4,6 +4,7 @@ mod changes;
 mod clients;
 mod heads;
 mod lag;
+mod many;
 mod servers;
 
 use std::{collections::BTreeMap, fs};

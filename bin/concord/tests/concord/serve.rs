@@ -4,6 +4,7 @@ use std::{fs, os::unix::process::ExitStatusExt as _};
 
 use crate::support::{Program, SOON, refused, run};
 use concord_server::test_client::Protocol;
+use concord_testing::etcd::Cluster;
 use tempfile::tempdir;
 
 #[tokio::test]
@@ -177,4 +178,28 @@ async fn metrics_tell_what_is_stored_and_which_features_there_are() {
     ] {
         assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
     }
+}
+
+/// Where there is no file to look at, the store is asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_how_large_etcd_is() {
+    const SIZE: &str = "apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"} ";
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = tempdir().expect("a directory");
+    let servers = format!("--etcd-servers={}", etcd.endpoints().join(","));
+    let server = Program::start_with(data.path(), &[&servers]).await;
+    server.ready(200).await;
+    let mut admin = server.admin(Protocol::Http2).await;
+    let told = async {
+        loop {
+            let metrics = admin.get("/metrics").await.expect("metrics").body;
+            let size = metrics.lines().find_map(|line| line.strip_prefix(SIZE)).expect("a line");
+            // A new etcd is of some pages; before it has answered there is nothing to say.
+            if size.parse::<f64>().expect("a number") >= 4096.0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, told).await.expect("it is told");
 }

@@ -1,5 +1,7 @@
 //! Servers on one store tell the same of it, in the same bytes.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use concord_server::test_client::Protocol;
 use concord_testing::etcd::Cluster;
@@ -67,7 +69,7 @@ pub(super) async fn agreed(servers: [&Program; 2], wanted: impl Fn(Option<&str>)
             if one == other && wanted(url) {
                 return url.map(ToOwned::to_owned);
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     timeout(SOON, agree).await.expect("they agree")
@@ -96,6 +98,38 @@ async fn define(servers: [&Program; 2], order: [(&str, &str); 2]) -> String {
         }
     };
     timeout(SOON, both).await.expect("both are told of")
+}
+
+/// How long after a definition was deleted the last server still told of it.
+async fn gone_after(servers: [&Program; 2]) -> Duration {
+    write(servers[0], Method::POST, DEFINITIONS, &definition("cups", "Cup")).await;
+    let url = agreed(servers, |url| url.is_some()).await.expect("an address");
+    write(servers[1], Method::DELETE, &format!("{DEFINITIONS}/cups.{GROUP}"), &Value::Null).await;
+    let begin = Instant::now();
+    for server in servers {
+        while read(server, &url).await.0 != 404 {
+            assert!(begin.elapsed() < SOON, "not in time: the document is gone");
+        }
+    }
+    let took = begin.elapsed();
+    agreed(servers, |url| url.is_none()).await;
+    took
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_go_with_their_definition_at_once() {
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = [tempdir().expect("a directory"), tempdir().expect("a directory")];
+    let (one, other) = (start(&etcd, &data[0], ONE).await, start(&etcd, &data[1], "--server-id=other").await);
+    // A machine that is busy may be late, but not each time.
+    let mut fastest = SOON;
+    for _ in 0..5 {
+        fastest = fastest.min(gone_after([&one, &other]).await);
+        if fastest < Duration::from_secs(1) {
+            return;
+        }
+    }
+    panic!("documents of what is gone are told for {fastest:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
