@@ -19,14 +19,24 @@ async fn requests_for_certificates_are_approved_and_denied() {
                 "spec": {{"request": "{REQUEST}", "signerName": "example.com/signer", "usages": ["client auth"]}}}}"#
         );
         kubectl.ok(&["create", "-f", &kubectl.file("request.json", &object)]);
-        assert_has(&kubectl.ok(&["get", "csr", name]), &["Pending", "example.com/signer", "kubernetes-admin"]);
+        assert_has(
+            &kubectl.ok(&["get", "csr", name]),
+            &["Pending", "example.com/signer", "kubernetes-admin"],
+        );
         // Who changes the object, or its status, approves of nothing.
-        let approved = r#"{"status":{"conditions":[{"type":"Approved","status":"True","reason":"R","message":"m"}]}}"#;
-        let by_others = kubectl.fails(&["patch", "csr", name, "--subresource=status", "--type=merge", "-p", approved]);
+        let approved =
+            r#"{"status":{"conditions":[{"type":"Approved","status":"True","reason":"R","message":"m"}]}}"#;
+        let by_others =
+            kubectl.fails(&["patch", "csr", name, "--subresource=status", "--type=merge", "-p", approved]);
         assert_has(&by_others, &["may not add a condition of type"]);
         kubectl.ok(&["certificate", verb, name]);
         assert_has(&kubectl.ok(&["get", "csr", name]), &[condition]);
-        kubectl.ok(&["wait", &format!("--for=condition={condition}"), &format!("csr/{name}"), "--timeout=30s"]);
+        kubectl.ok(&[
+            "wait",
+            &format!("--for=condition={condition}"),
+            &format!("csr/{name}"),
+            "--timeout=30s",
+        ]);
     }
 }
 
@@ -34,7 +44,9 @@ async fn requests_for_certificates_are_approved_and_denied() {
 async fn events_go_when_their_time_is_over() {
     for engine in BOTH {
         let flags = ["--event-ttl=2s".to_owned()];
-        let Some(kubectl) = Kubectl::start_in(tempdir().expect("a directory"), engine, &flags).await else { return };
+        let Some(kubectl) = Kubectl::start_in(tempdir().expect("a directory"), engine, &flags).await else {
+            return;
+        };
         let event = r#"{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"}, "reason": "R", "type": "Normal",
             "involvedObject": {"kind": "Namespace", "name": "default", "namespace": "default"}}"#;
         kubectl.ok(&["create", "-f", &kubectl.file("event.json", event)]);
