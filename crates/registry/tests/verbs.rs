@@ -81,6 +81,20 @@ async fn names_are_generated() {
     assert_eq!(refused.message, text);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_knows_what_was_just_written() {
+    let fixture = Fixture::new().await;
+    let mut dry = context("test");
+    dry.dry_run = true;
+    for number in 0..100 {
+        let name = format!("a{number}");
+        fixture.create(widget(&name, json!({}))).await.expect("created");
+        let again = fixture.decode(&widget(&name, json!({}))).expect("good");
+        let refused = fixture.registry.create(&dry, &fixture.widgets, "ns", again).await.expect_err("there");
+        assert_eq!(refused.code, 409, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_dry_run_stores_nothing() {
     let fixture = Fixture::new().await;

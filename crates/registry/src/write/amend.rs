@@ -36,7 +36,7 @@ impl Registry {
         amendment: Amendment<'_>,
     ) -> Result<Item, Status> {
         let storage = stored(resource)?;
-        let mut attempts = Attempts::new(self, storage, storage.key(name));
+        let mut attempts = Attempts::new(self, storage, storage.key(name), context.dry_run);
         loop {
             let live = attempts.live().await?;
             let (entry, value) = match amended(resource, storage, name, &live, amendment).await {

@@ -40,8 +40,9 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(registry: &'a Registry, storage: &'a Storage, key: Bytes) -> Self {
-        Self { registry, storage, key, fresh: false, started: Instant::now() }
+    /// A dry run is decided on the newest state from the beginning: no transaction tells it that there was a newer one.
+    pub(super) fn new(registry: &'a Registry, storage: &'a Storage, key: Bytes, dry_run: bool) -> Self {
+        Self { registry, storage, key, fresh: dry_run, started: Instant::now() }
     }
 
     pub(super) fn key(&self) -> &Bytes {

@@ -122,7 +122,8 @@ impl Registry {
         object: &mut Object,
     ) -> Result<Item, Status> {
         let Attributes { namespace, name, .. } = *attributes;
-        let mut attempts = Attempts::new(self, storage, storage.key(ObjectName { namespace, name }));
+        let key = storage.key(ObjectName { namespace, name });
+        let mut attempts = Attempts::new(self, storage, key, attributes.context.dry_run);
         let value = attributes.resource.encode_stored(storage, object).await?;
         loop {
             let live = attempts.live().await?;

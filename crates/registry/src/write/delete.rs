@@ -84,7 +84,8 @@ impl Registry {
         resource: &Resource,
     ) -> Result<DeleteOutcome, Status> {
         let Deletion { storage, name, .. } = *deletion;
-        let mut attempts = Attempts::new(self, storage, storage.key(name));
+        let dry_run = deletion.context.dry_run || deletion.options.dry_run;
+        let mut attempts = Attempts::new(self, storage, storage.key(name), dry_run);
         loop {
             let live = attempts.live().await?;
             let (entry, object, plan, guard) = match self.plan_delete(deletion, resource, &live).await {
