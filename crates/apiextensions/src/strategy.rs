@@ -162,7 +162,7 @@ impl Strategy for CustomStrategy {
         errors
     }
 
-    fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
+    fn warnings(&self, _: &Context, _: Part<'_>, new: &Object, old: Option<&Object>) -> Vec<String> {
         let before = old.map(|old| metadata(old).finalizers()).unwrap_or_default();
         let added = metadata(new).finalizers().into_iter().filter(|finalizer| !before.contains(finalizer));
         let added: BTreeSet<&str> = added.collect();

@@ -229,6 +229,10 @@ impl Strategy for BuiltinStrategy {
         }
     }
 
+    fn names_itself(&self) -> bool {
+        self.hooks.names_itself
+    }
+
     fn prepare_for_create(&self, context: &Context, object: &mut Object) {
         if let Some(drop) = self.hooks.drop {
             drop(&self.features, object, None);
@@ -295,9 +299,9 @@ impl Strategy for BuiltinStrategy {
         }
     }
 
-    fn warnings(&self, _: &Context, new: &Object, old: Option<&Object>) -> Vec<String> {
+    fn warnings(&self, _: &Context, part: Part<'_>, new: &Object, old: Option<&Object>) -> Vec<String> {
         match (self.validator, self.hooks.warnings) {
-            (Some(validator), _) => validator.warnings(new, old),
+            (Some(validator), _) => validator.warnings(part.subresource(), new, old),
             (None, Some(warnings)) => warnings(&self.features, new, old),
             (None, None) => Vec::new(),
         }

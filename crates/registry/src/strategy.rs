@@ -52,6 +52,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// after every patch.
     fn default(&self, _api_version: &str, _object: &mut Object) {}
 
+    /// Whether an object without a name, for which none is to be generated, gets one all the same.
+    fn names_itself(&self) -> bool {
+        false
+    }
+
     /// Brings a new object into the state in which objects of the kind begin.
     fn prepare_for_create(&self, _context: &Context, _object: &mut Object) {}
 
@@ -90,7 +95,13 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// What to tell the client about an object it wrote.
-    fn warnings(&self, _context: &Context, _new: &Object, _old: Option<&Object>) -> Vec<String> {
+    fn warnings(
+        &self,
+        _context: &Context,
+        _part: Part<'_>,
+        _new: &Object,
+        _old: Option<&Object>,
+    ) -> Vec<String> {
         Vec::new()
     }
 

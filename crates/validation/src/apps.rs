@@ -225,7 +225,29 @@ pub(crate) fn replication_controller_update<'v>(subresource: &str, new: Root<'v>
         return status::replica_set(new.get("status"), false);
     }
     let before = old.get("spec");
-    replication_controller_spec(new.get("spec"), &Options::for_template(before.get("template")));
+    let spec = new.get("spec");
+    replication_controller_spec(spec, &Options::for_template(before.get("template")));
+    not_convertible(old.metadata().get("annotations"), spec.get("selector"), before.get("selector"));
+}
+
+/// What older servers could not say in this version, and put into annotations, has to stay as it is.
+fn not_convertible<'v>(annotations: Node<'v>, selector: Node<'v>, before: Node<'v>) {
+    for (key, value) in annotations.object().into_iter().flatten() {
+        let Some(field) = key.strip_prefix("non-convertible.kubernetes.io/") else { continue };
+        match field {
+            _ if field.contains('/') => {}
+            _ if field.contains("selector") => {
+                if !same(selector.value(), before.value()) {
+                    selector.wrong("cannot update non-convertible selector");
+                }
+            }
+            _ => {
+                let at = selector.elsewhere(field);
+                at.not_found(value.as_str().unwrap_or_default());
+                at.detail("unknown non-convertible field");
+            }
+        }
+    }
 }
 
 pub(crate) fn controller_revision(root: Root<'_>) {
@@ -293,6 +315,20 @@ pub(crate) fn pod_template_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
 }
 
 /// Warnings about a PodTemplate.
-pub(crate) fn pod_template_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
-    pod::template_warnings(new.get("template"));
+pub(crate) fn pod_template_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    if is_new_generation(new, old) {
+        pod::template_warnings(new.get("template"));
+    }
+}
+
+/// Warnings about a ReplicationController: when one is changed, upstream looks at what it was.
+pub(crate) fn replication_controller_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    match old {
+        None => workload_warnings(new, None),
+        Some(before) => {
+            if is_new_generation(new, old) {
+                pod::template_warnings(before.get("spec").get("template"));
+            }
+        }
+    }
 }

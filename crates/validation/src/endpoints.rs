@@ -77,6 +77,11 @@ pub(crate) fn endpoints_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
 
 /// What to tell who writes Endpoints, besides that the kind is deprecated.
 pub(crate) fn endpoints_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+    // The controller copies what others wrote: it cannot help it.
+    let labels = new.metadata().get("labels");
+    if labels.str("endpoints.kubernetes.io/managed-by") == "endpoint-controller" {
+        return;
+    }
     for subset in new.get("subsets").items() {
         for list in ["addresses", "notReadyAddresses"] {
             subset.get(list).items().for_each(|address| warn_ip(address.get("ip"), address.str("ip")));

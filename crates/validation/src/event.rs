@@ -106,8 +106,7 @@ const IMMUTABLES: [(&str, Show); 14] = [
 
 fn strict_create(root: Root<'_>) {
     const UNSET: &str = "needs to be unset";
-    let name = root.metadata().get("name");
-    name.check(names::dns1123_subdomain);
+    root.metadata().get("name").check(names::dns1123_subdomain);
     meta::finalizers(root);
     series(root);
     let time = root.get("eventTime");

@@ -94,12 +94,9 @@ fn push(
     parent: &Map<String, Value>,
 ) {
     if type_name == "ObjectMeta" {
-        let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
-        let mut metadata: Vec<_> = metadata.collect();
-        // Of what templates have, only these two are in another order in Go than by name.
-        metadata.sort_by_key(|(name, _)| (*name == "annotations", *name));
-        members
-            .extend(metadata.into_iter().map(|(name, value)| (name.clone(), Shown::Plain(go::json(value)))));
+        let metadata = |name: &&str| object.get("metadata")?.get(name);
+        let present = METADATA.iter().filter_map(|name| Some(((*name).to_owned(), metadata(name)?)));
+        members.extend(present.map(|(name, value)| (name, as_it_is(value))));
         return;
     }
     for field in TYPES.get(type_name).into_iter().flatten() {
@@ -151,6 +148,35 @@ fn shaped(shape: &str, value: Option<&Value>, parent: &Map<String, Value>) -> Sh
             push(&mut members, name, object, parent);
             Shown::Object(members)
         }
+    }
+}
+
+/// Metadata is the same inside and outside: absent members are left out.
+const METADATA: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+fn as_it_is(value: &Value) -> Shown {
+    match value {
+        Value::Array(items) => Shown::List(items.iter().map(as_it_is).collect()),
+        Value::Object(members) => {
+            Shown::Object(members.iter().map(|(name, value)| (name.clone(), as_it_is(value))).collect())
+        }
+        plain => Shown::Plain(go::json(plain)),
     }
 }
 

@@ -42,13 +42,7 @@ pub(crate) fn read(
     match serde_json::from_slice::<serde_json::Value>(bytes) {
         Ok(value) if fits(&value) || value.is_null() => Ok(value),
         Ok(value) => {
-            let kind = match value {
-                serde_json::Value::Array(_) => "array",
-                serde_json::Value::Object(_) => "object",
-                serde_json::Value::String(_) => "string",
-                serde_json::Value::Bool(_) => "bool",
-                _ => "number",
-            };
+            let kind = kind(&value);
             Err(format!("json: cannot unmarshal {kind} into Go value of type {go_type}"))
         }
         Err(error) if error.is_eof() => Err("unexpected end of JSON input".to_owned()),
@@ -56,6 +50,51 @@ pub(crate) fn read(
             Err(format!("invalid character {} looking for beginning of value", character(*start)))
         }
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A member of a struct in Go: its name, which any case fits, its type, and whether it is a number.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) go_type: &'static str,
+    pub(crate) number: bool,
+}
+
+/// The list of structs in these bytes, with the members that the struct has under the names that the API gives them.
+pub(crate) fn structs(bytes: &[u8], name: &str, fields: &[Field]) -> Result<serde_json::Value, String> {
+    let list = read(bytes, &format!("[]core.{name}"), serde_json::Value::is_array)?;
+    let items = list.as_array().into_iter().flatten();
+    items.map(|item| one_struct(item, name, fields)).collect()
+}
+
+fn one_struct(item: &serde_json::Value, name: &str, fields: &[Field]) -> Result<serde_json::Value, String> {
+    if !item.is_object() && !item.is_null() {
+        return Err(format!("json: cannot unmarshal {} into Go value of type core.{name}", kind(item)));
+    }
+    let mut read = serde_json::Map::new();
+    for (key, value) in item.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        let Some(field) = fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)) else { continue };
+        if if field.number { !value.is_i64() } else { !value.is_string() } {
+            let (what, go_type) = (kind(value), field.go_type);
+            let member = format!("{name}.{}", field.name);
+            return Err(format!(
+                "json: cannot unmarshal {what} into Go struct field {member} of type {go_type}"
+            ));
+        }
+        let (first, rest) = field.name.split_at(1);
+        read.insert(format!("{}{rest}", first.to_lowercase()), value.clone());
+    }
+    Ok(read.into())
+}
+
+/// What Go calls the kind of a value.
+pub(crate) fn kind(value: &serde_json::Value) -> &'static str {
+    match value {
+        serde_json::Value::Array(_) => "array",
+        serde_json::Value::Object(_) => "object",
+        serde_json::Value::String(_) => "string",
+        serde_json::Value::Bool(_) => "bool",
+        _ => "number",
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Rules {
     pub(crate) any_finalizers: bool,
     /// What to tell the client.
     pub(crate) warnings: Option<for<'v> fn(Root<'v>, Option<Root<'v>>)>,
+    /// What to tell who writes the status alone.
+    pub(crate) status_warnings: Option<for<'v> fn(Root<'v>, Option<Root<'v>>)>,
 }
 
 const fn rules(
@@ -27,7 +29,7 @@ const fn rules(
     create: for<'v> fn(Root<'v>),
     update: for<'v> fn(&str, Root<'v>, Root<'v>),
 ) -> Rules {
-    Rules { group, kind, create, update, any_finalizers: false, warnings: None }
+    Rules { group, kind, create, update, any_finalizers: false, warnings: None, status_warnings: None }
 }
 
 /// The same with any finalizers.
@@ -41,22 +43,26 @@ const fn warning(rules: Rules, warnings: for<'v> fn(Root<'v>, Option<Root<'v>>))
 }
 
 /// Kinds of one group together, those first that are written most.
+const fn status_warning(rules: Rules, warnings: for<'v> fn(Root<'v>, Option<Root<'v>>)) -> Rules {
+    Rules { status_warnings: Some(warnings), ..rules }
+}
+
 #[rustfmt::skip]
 pub(crate) static KINDS: &[Rules] = &[
-    warning(rules("", "Pod", pod::create, pod::update), pod::warnings),
+    status_warning(warning(rules("", "Pod", pod::create, pod::update), pod::warnings), pod::status_warnings),
     rules("", "ConfigMap", config::config_map, config::config_map_update),
     warning(rules("", "Secret", config::secret, config::secret_update), config::secret_warnings),
-    warning(rules("", "Service", service::create, service::update), service::warnings),
+    status_warning(warning(rules("", "Service", service::create, service::update), service::warnings), service::status_warnings),
     warning(rules("", "Endpoints", endpoints::endpoints, endpoints::endpoints_update), endpoints::endpoints_warnings),
-    rules("", "Event", event::event, event::event_update),
+    any_finalizers(rules("", "Event", event::event, event::event_update)),
     warning(rules("", "Node", nodes::node, nodes::node_update), nodes::warnings),
     rules("", "Namespace", namespace::namespace, namespace::namespace_update),
-    rules("", "ServiceAccount", namespace::nothing, namespace::service_account_update),
+    warning(rules("", "ServiceAccount", namespace::nothing, namespace::service_account_update), namespace::service_account_warnings),
     warning(rules("", "PersistentVolumeClaim", persistence::claim, persistence::claim_update), persistence::warnings),
     warning(rules("", "PersistentVolume", volume::persistent_volume, volume::persistent_volume_update), volume::warnings),
-    warning(rules("", "ReplicationController", apps::replication_controller, apps::replication_controller_update), apps::workload_warnings),
+    warning(rules("", "ReplicationController", apps::replication_controller, apps::replication_controller_update), apps::replication_controller_warnings),
     warning(rules("", "PodTemplate", apps::pod_template, apps::pod_template_update), apps::pod_template_warnings),
-    rules("", "ResourceQuota", quota::resource_quota, quota::resource_quota_update),
+    warning(rules("", "ResourceQuota", quota::resource_quota, quota::resource_quota_update), quota::warnings),
     rules("", "LimitRange", quota::limit_range, quota::limit_range_update),
     warning(rules("apps", "Deployment", apps::deployment, apps::deployment_update), apps::workload_warnings),
     warning(rules("apps", "ReplicaSet", apps::replica_set, apps::replica_set_update), apps::workload_warnings),
@@ -66,7 +72,7 @@ pub(crate) static KINDS: &[Rules] = &[
     warning(rules("batch", "Job", batch::job, batch::job_update), batch::job_warnings),
     warning(rules("batch", "CronJob", batch::cron_job, batch::cron_job_update), batch::cron_job_warnings),
     warning(rules("discovery.k8s.io", "EndpointSlice", endpoints::endpoint_slice, endpoints::endpoint_slice_update), endpoints::endpoint_slice_warnings),
-    warning(rules("networking.k8s.io", "Ingress", networking::ingress, networking::ingress_update), networking::ingress_warnings),
+    status_warning(warning(rules("networking.k8s.io", "Ingress", networking::ingress, networking::ingress_update), networking::ingress_warnings), service::status_warnings),
     rules("networking.k8s.io", "IngressClass", networking::ingress_class, networking::ingress_class_update),
     warning(rules("networking.k8s.io", "NetworkPolicy", networking::network_policy, networking::network_policy_update), networking::network_policy_warnings),
     rules("networking.k8s.io", "ServiceCIDR", networking::service_cidr, networking::service_cidr_update),

@@ -123,10 +123,15 @@ impl Validator {
         findings.take()
     }
 
-    /// What to tell the client about an object that is valid; `old` is what it was before, if it was.
+    /// What to tell the client about an object that is valid; `old` is what it was before, if it was. The subresource is
+    /// empty for the object itself.
     #[must_use]
-    pub fn warnings(self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let Some(warnings) = self.rules.warnings else { return Vec::new() };
+    pub fn warnings(self, subresource: &str, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let warnings = match subresource {
+            "status" => self.rules.status_warnings,
+            _ => self.rules.warnings,
+        };
+        let Some(warnings) = warnings else { return Vec::new() };
         let findings = Findings::new(self.gates);
         warnings(Root::new(&findings, new), old.map(|old| Root::new(&findings, old)));
         findings.take_warnings()

@@ -51,3 +51,13 @@ pub(crate) fn service_account_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) 
     meta::update(new, old);
     meta::whole(new);
 }
+
+/// What to tell who writes a service account.
+pub(crate) fn service_account_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
+    let was = old.is_some_and(|old| old.annotation(ENFORCED).is_some());
+    if !was && new.annotation(ENFORCED).is_some() {
+        let advice = "prefer separate namespaces to isolate access to mounted secrets";
+        new.warn(format!("metadata.annotations[{ENFORCED}]: deprecated in v1.32+; {advice}"));
+    }
+}

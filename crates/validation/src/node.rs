@@ -179,6 +179,10 @@ impl<'v> Node<'v> {
     }
 
     /// The place without a name, for errors about the object as a whole.
+    pub(crate) fn elsewhere(self, name: &'v str) -> Self {
+        Self { value: None, at: self.findings.step(0, Step::Field(name)), ..self }
+    }
+
     pub(crate) fn nowhere(self) -> Self {
         Self { value: None, at: NOWHERE, ..self }
     }
@@ -354,6 +358,20 @@ impl<'v> Node<'v> {
 
     pub(crate) fn too_many(self, actual: usize, max: usize) {
         self.report(|path| Error::too_many(path, actual, max));
+    }
+
+    pub(crate) fn internal_error(self, detail: String) {
+        self.report(|path| Error::internal(path, detail));
+    }
+
+    /// Tells what rules find in a value that is not the object's own, such as what an annotation says, as if it stood here.
+    pub(crate) fn aside(self, value: Value, rules: impl for<'a> FnOnce(Node<'a>)) {
+        let object = Map::from_iter([(String::new(), value)]);
+        let findings = Findings::new(self.findings.gates);
+        rules(Root::new(&findings, &object).get(""));
+        let (here, found) = (self.path(), findings.take().into_iter());
+        let moved = found.map(|error| Error { field: format!("{here}{}", error.field), ..error });
+        self.findings.errors.borrow_mut().extend(moved);
     }
 
     /// Where this is, as text.

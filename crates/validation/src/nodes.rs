@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::{
     internal,
     ip::{Cidr, is_v4, legacy_cidr, warn_cidr},
-    json, meta,
+    json::{self, Field},
+    meta,
     node::{Node, Root},
     pod::taint_effect,
     resources,
@@ -92,6 +93,26 @@ fn feature_problem(name: &str) -> Option<String> {
 }
 
 /// The pods that an annotation would rather have elsewhere: a list of controllers, in JSON.
+/// What annotations say about a node that fields say today.
+fn node_annotations(root: Root<'_>) {
+    const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
+    if let Some(text) = root.annotation(TAINTS).filter(|text| !text.is_empty()) {
+        let annotations = root.child("metadata").child("annotations");
+        match json::structs(text.as_bytes(), "Taint", &TAINT) {
+            Ok(list) => annotations.child(TAINTS).aside(list, taints),
+            Err(why) => annotations.invalid(TAINTS, why),
+        }
+    }
+    avoided_pods(root);
+}
+
+const TAINT: [Field; 4] = [
+    Field { name: "Key", go_type: "string", number: false },
+    Field { name: "Value", go_type: "string", number: false },
+    Field { name: "Effect", go_type: "core.TaintEffect", number: false },
+    Field { name: "TimeAdded", go_type: "string", number: false },
+];
+
 fn avoided_pods(root: Root<'_>) {
     let Some(text) = root.annotation(AVOIDED_PODS).filter(|text| !text.is_empty()) else { return };
     let annotations = root.child("metadata").child("annotations");
@@ -99,7 +120,16 @@ fn avoided_pods(root: Root<'_>) {
         Ok(avoided) => avoided,
         Err(why) => return annotations.child("AvoidPods").invalid(AVOIDED_PODS, why),
     };
-    let entries = avoided.get("preferAvoidPods").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let entries = match avoided.get("preferAvoidPods") {
+        None | Some(Value::Null) => &[][..],
+        Some(Value::Array(entries)) => entries,
+        Some(other) => {
+            let what = json::kind(other);
+            let into = "Go struct field AvoidPods.preferAvoidPods of type []v1.PreferAvoidPodsEntry";
+            let why = format!("json: cannot unmarshal {what} into {into}");
+            return annotations.child("AvoidPods").invalid(AVOIDED_PODS, why);
+        }
+    };
     for (index, entry) in entries.iter().enumerate() {
         let signature = annotations.child(AVOIDED_PODS).at(index).child("PodSignature");
         match entry.pointer("/podSignature/podController").filter(|controller| !controller.is_null()) {
@@ -114,7 +144,7 @@ fn avoided_pods(root: Root<'_>) {
 }
 
 pub(crate) fn node(root: Root<'_>) {
-    avoided_pods(root);
+    node_annotations(root);
     spec_taints(root);
     node_resources(root);
     let capacity = root.get("status").get("nodeInfo").get2("swap", "capacity");
@@ -125,6 +155,12 @@ pub(crate) fn node(root: Root<'_>) {
     let cidrs = root.get("spec").get("podCIDRs");
     cidrs.items().for_each(|cidr| legacy_cidr(cidr, cidr.text(), &[]));
     if cidrs.len() > 1 {
+        let texts: Vec<&str> = cidrs.items().map(Node::text).collect();
+        if let Some(index) = texts.iter().position(|text| Cidr::parse_sloppy(text).is_none()) {
+            let why = format!("invalid CIDR[{index}]: <nil> (invalid CIDR address: {})", texts[index]);
+            let what = "invalid PodCIDRs. failed to check with dual stack with error:";
+            cidrs.internal_error(format!("{what}{why}"));
+        }
         let families: Vec<bool> = cidrs
             .items()
             .filter_map(|cidr| Cidr::parse_sloppy(cidr.text()))
@@ -142,7 +178,7 @@ pub(crate) fn node_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
         node(new);
     }
     meta::update(new, old);
-    avoided_pods(new);
+    node_annotations(new);
     node_resources(new);
     declared_features(new);
     let mut seen: Vec<[&str; 2]> = Vec::new();

@@ -1,6 +1,6 @@
 //! Claims for persistent volumes.
 
-use concord_meta::{field::BadValue, names};
+use concord_meta::{Quantity, QuantityFormat, field::BadValue, names};
 use serde_json::Value;
 
 use crate::{
@@ -27,11 +27,21 @@ pub(crate) struct ClaimOptions {
     pub(crate) selector_values: Values,
     pub(crate) any_api_group: bool,
     pub(crate) class_in_use: bool,
+    /// Whether a source of data that is of no known kind stays, where a new claim loses it.
+    pub(crate) keeps_source: bool,
+    /// Whether a failed expansion was recovered from before.
+    pub(crate) expansion_recovers: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> Self {
-        Self { selector_values: Values::Labels, any_api_group: false, class_in_use: false }
+        Self {
+            selector_values: Values::Labels,
+            any_api_group: false,
+            class_in_use: false,
+            keeps_source: false,
+            expansion_recovers: false,
+        }
     }
 }
 
@@ -68,7 +78,7 @@ pub(crate) fn claim_spec(spec: Node<'_>, options: &ClaimOptions) {
     spec.get("storageClassName").optional_and(names::dns1123_subdomain);
     spec.get("volumeMode").optional_one_of(&VOLUME_MODES);
     let (source, reference) = (spec.get("dataSource"), spec.get("dataSourceRef"));
-    if is_old_source(source) || reference.is_set() {
+    if is_old_source(source) || reference.is_set() || options.keeps_source {
         data_source(source, options);
     }
     data_source(reference, options);
@@ -122,7 +132,7 @@ pub(crate) fn claim(root: Root<'_>) {
 pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
     meta::update(new, old);
     if subresource == "status" {
-        return claim_status(new);
+        return claim_status(new, recovers(old));
     }
     let before = old.get("spec");
     let has_group = |name: &'static str| before.get(name).has("apiGroup");
@@ -130,13 +140,15 @@ pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) 
     let options = ClaimOptions {
         selector_values: if broken { Values::Any } else { Values::Labels },
         any_api_group: has_group("dataSource") || has_group("dataSourceRef"),
-        class_in_use: old.get("spec").has("volumeAttributesClassName"),
+        class_in_use: before.has("volumeAttributesClassName"),
+        keeps_source: ["dataSource", "dataSourceRef"].iter().any(|name| before.has(name)),
+        expansion_recovers: recovers(old),
     };
     meta::whole(new);
     let spec = new.get("spec");
     claim_spec(spec, &options);
     unchanged(new, old);
-    shrunk(spec, before, old.get("status"));
+    shrunk(spec, before, old.get("status"), &options);
     let mode = spec.get("volumeMode");
     if !same(mode.value(), before.raw("volumeMode")) {
         let shown = mode.value().map_or_else(|| BadValue::verbatim("null"), |_| BadValue::named(mode.text()));
@@ -147,6 +159,12 @@ pub(crate) fn claim_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) 
 
 /// The spec as it would be if only what may change had changed.
 /// Whether a claim may get the name of its class where it had none; the annotation that names it may not change.
+/// Whether something in the status says that an expansion was tried again.
+fn recovers(old: Root<'_>) -> bool {
+    let status = old.get("status");
+    ["allocatedResources", "allocatedResourceStatuses"].iter().any(|name| status.has(name))
+}
+
 fn may_name_class<'v>(new: Root<'v>, old: Root<'v>) -> bool {
     let (old_class, new_class) = (old.annotation(CLASS_ANNOTATION), new.annotation(CLASS_ANNOTATION));
     let named = new.get("spec").raw("storageClassName").and_then(Value::as_str);
@@ -193,15 +211,21 @@ fn unchanged<'v>(new: Root<'v>, old: Root<'v>) {
     }
 }
 
-fn shrunk(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
-    let request = |spec: Node<'_>| spec.get2("resources", "requests").get("storage").quantity();
-    let (Some(new), Some(old)) = (request(spec), request(before)) else { return };
-    let has = old_status.get2("capacity", "storage").quantity();
-    let least =
-        has.unwrap_or_else(|| concord_meta::Quantity::new(0, concord_meta::QuantityFormat::DecimalSi));
-    if new < old && new <= least {
-        let at = spec.child("resources").child("requests").child("storage");
-        at.forbidden("field can not be less than status.capacity");
+fn shrunk(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>, options: &ClaimOptions) {
+    let storage = |list: Node<'_>| {
+        let none = || Quantity::new(0, QuantityFormat::DecimalSi);
+        list.get("storage").quantity().unwrap_or_else(none)
+    };
+    let request = |spec: Node<'_>| storage(spec.get2("resources", "requests"));
+    let new = request(spec);
+    let recovers = options.expansion_recovers || spec.gate(Gate::RecoverVolumeExpansionFailure);
+    let at = spec.child("resources").child("requests").child("storage");
+    match new < request(before) {
+        true if !recovers => at.forbidden("field can not be less than previous value"),
+        true if new <= storage(old_status.get("capacity")) => {
+            at.forbidden("field can not be less than status.capacity");
+        }
+        _ => {}
     }
 }
 
@@ -225,7 +249,7 @@ fn attributes_class(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
     }
 }
 
-fn claim_status(new: Root<'_>) {
+fn claim_status(new: Root<'_>, recovers: bool) {
     const RESIZE: [&str; 5] = [
         "ControllerResizeInProgress",
         "ControllerResizeInfeasible",
@@ -238,6 +262,9 @@ fn claim_status(new: Root<'_>) {
     }
     let status = new.get("status");
     status.get("capacity").entries().for_each(|(_, amount)| resources::basic(amount));
+    if !recovers && !new.gate(Gate::RecoverVolumeExpansionFailure) {
+        return;
+    }
     let statuses = status.get("allocatedResourceStatuses");
     for (name, value) in statuses.object().into_iter().flatten() {
         resource_key(statuses, name);

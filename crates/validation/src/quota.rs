@@ -141,6 +141,26 @@ pub(crate) fn resource_quota_update<'v>(subresource: &str, new: Root<'v>, old: R
     }
 }
 
+/// What to tell who makes a quota that lets more be asked for than be used.
+pub(crate) fn warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    if old.is_some() {
+        return;
+    }
+    let hard = new.get("spec").get("hard");
+    let of = |name: &str| hard.raw(name).and_then(resources::quantity);
+    for resource in ["cpu", "memory", "storage", "ephemeral-storage"] {
+        let plain = ["cpu", "memory"].contains(&resource).then(|| resource.to_owned());
+        let names = [Some(format!("requests.{resource}")), plain];
+        let request = names.into_iter().flatten().find_map(|name| Some((of(&name)?, name)));
+        let limit = format!("limits.{resource}");
+        if let (Some((asked, name)), Some(most)) = (request, of(&limit))
+            && asked > most
+        {
+            new.warn(format!("ResourceQuota {name} ({asked}) should be less than {limit} ({most})"));
+        }
+    }
+}
+
 pub(crate) fn limit_range(root: Root<'_>) {
     let mut seen: Vec<&str> = Vec::new();
     for limit in root.get("spec").get("limits").items() {

@@ -6,7 +6,7 @@ mod warnings;
 use concord_meta::{field::BadValue, names};
 use serde_json::Value;
 
-pub(crate) use self::warnings::warnings;
+pub(crate) use self::warnings::{status_warnings, warnings};
 use crate::{
     gates::Gate,
     internal,

@@ -45,10 +45,10 @@ const SOURCES: [Source; 22] = [
     source("rbd", rbd),
     source("quobyte", quobyte),
     Source { outer: "cephFS", ..source("cephfs", cephfs) },
-    source("iscsi", iscsi_volume),
+    source("iscsi", nothing),
     source("cinder", |node| with_namespace(node, cinder)),
     source("fc", fc),
-    source("flexVolume", flex_volume),
+    Source { beside: true, ..source("flexVolume", flex_volume) },
     source("azureFile", azure_file_volume),
     source("vsphereVolume", vsphere_volume),
     source("photonPersistentDisk", photon_persistent_disk),
@@ -77,9 +77,14 @@ fn with_namespace(node: Node<'_>, rule: Rule) {
     }
 }
 
-fn iscsi_volume(node: Node<'_>) {
+fn iscsi_volume(node: Node<'_>, name: &str) {
     let rule = Iscsi { unknown_form: "must be valid format" };
     node.need(&["targetPortal"]);
+    let portal = node.str("targetPortal");
+    if node.has("initiatorName") && name.len() + 1 + portal.len() > 64 {
+        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
+        node.child("targetportal").invalid(portal, detail);
+    }
     rule.members(node);
     if node.has("secretRef") {
         node.get("secretRef").need(&["name"]);
@@ -125,30 +130,16 @@ pub(crate) fn persistent_volume(root: Root<'_>) {
 }
 
 fn whole(root: Root<'_>, values: Values) {
-    let spec = root.get("spec");
-    spec_of_volume(spec, false, values);
-    iscsi_name(root, spec);
-}
-
-/// Together with the initiator's name this has to fit somewhere else.
-fn iscsi_name(root: Root<'_>, spec: Node<'_>) {
-    if !spec.has("iscsi") {
-        return;
-    }
-    let iscsi = spec.get("iscsi");
-    let portal = iscsi.str("targetPortal");
-    if iscsi.has("initiatorName") && root.name().len() + 1 + portal.len() > 64 {
-        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
-        iscsi.child("targetportal").invalid(portal, detail);
-    }
+    spec_of_volume(root.get("spec"), Some(root.name()), values);
 }
 
 /// A volume that stands in an attachment.
 pub(crate) fn inline_spec(spec: Node<'_>) {
-    spec_of_volume(spec, true, Values::Labels);
+    spec_of_volume(spec, None, Values::Labels);
 }
 
-fn spec_of_volume(spec: Node<'_>, inline: bool, values: Values) {
+fn spec_of_volume(spec: Node<'_>, name: Option<&str>, values: Values) {
+    let inline = name.is_none();
     if inline {
         for name in ["claimRef", "capacity"] {
             let node = spec.get(name);
@@ -170,9 +161,9 @@ fn spec_of_volume(spec: Node<'_>, inline: bool, values: Values) {
     }
     reclaim_policy(spec, inline);
     let affinity = node_affinity(spec, inline, values);
-    sources(spec, affinity);
+    sources(spec, name.unwrap_or_default(), affinity);
     let path = spec.get("hostPath").str("path");
-    let is_root = path.starts_with('/') && path.split('/').all(|part| part.is_empty() || part == ".");
+    let is_root = path.starts_with('/') && is_root(path);
     if is_root && spec.str("persistentVolumeReclaimPolicy") == "Recycle" {
         spec.child("persistentVolumeReclaimPolicy")
             .forbidden("may not be 'recycle' for a hostPath mount of '/'");
@@ -223,14 +214,30 @@ fn node_affinity(spec: Node<'_>, inline: bool, values: Values) -> bool {
     true
 }
 
-fn sources(spec: Node<'_>, has_affinity: bool) {
-    match exactly_one(spec, &SOURCES) {
-        None => spec.required("must specify a volume type"),
-        Some("local") if !has_affinity => {
+fn sources(spec: Node<'_>, name: &str, has_affinity: bool) {
+    let found = exactly_one(spec, &SOURCES, |source, first| match source {
+        "iscsi" if first => iscsi_volume(spec.get("iscsi"), name),
+        "local" if first && !has_affinity => {
             spec.child("nodeAffinity").required("Local volume requires node affinity");
         }
-        Some(_) => {}
+        _ => {}
+    });
+    if !found {
+        spec.required("must specify a volume type");
     }
+}
+
+/// Whether an absolute path leads to the root, as it is written.
+fn is_root(path: &str) -> bool {
+    let mut depth = 0_usize;
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => depth = depth.saturating_sub(1),
+            _ => depth += 1,
+        }
+    }
+    depth == 0
 }
 
 fn classes(spec: Node<'_>, inline: bool) {
@@ -311,7 +318,10 @@ fn unchanged<'v>(new: Root<'v>, spec: Node<'v>, before: Node<'v>) {
     let (affinity, old_affinity) = (spec.get("nodeAffinity"), before.get("nodeAffinity"));
     let fixed = old_affinity.is_set() && !spec.gate(Gate::MutablePVNodeAffinity);
     if fixed && !same(affinity.value(), renamed(affinity, old_affinity).as_ref()) {
-        let shown = internal::shown("VolumeNodeAffinity", affinity.value());
+        let shown = match affinity.is_set() {
+            true => internal::shown("VolumeNodeAffinity", affinity.value()),
+            false => affinity.shown(),
+        };
         let detail = format!("{IMMUTABLE}, except for updating from beta label to GA");
         new.child("nodeAffinity").invalid(shown, detail);
     }
@@ -343,7 +353,10 @@ fn renamed(new: Node<'_>, old: Node<'_>) -> Option<Value> {
             for (old, new) in olds.into_iter().flatten().zip(news) {
                 let key =
                     |value: &Value| value.get("key").and_then(Value::as_str).unwrap_or_default().to_owned();
-                if NAMES.contains(&(key(old).as_str(), key(new).as_str())) {
+                let (was, is) = (key(old), key(new));
+                // Upstream finds no new name for most names, and takes an absent one for it.
+                let lost = is.is_empty() && !NAMES.iter().any(|(old, _)| *old == was);
+                if lost || NAMES.contains(&(was.as_str(), is.as_str())) {
                     old["key"] = key(new).into();
                 }
             }

@@ -80,8 +80,9 @@ proptest! {
                 drop(validator.update(subresource, &changed, &valid));
                 drop(validator.update(subresource, &valid, &changed));
             }
-            drop(validator.warnings(&changed, Some(&valid)));
-            drop(validator.warnings(&changed, None));
+            drop(validator.warnings("", &changed, Some(&valid)));
+            drop(validator.warnings("status", &changed, Some(&valid)));
+            drop(validator.warnings("", &changed, None));
         }
     }
 }

@@ -5,8 +5,8 @@
 //! ```text
 //! create spec/type="X" ; spec/ports-       set a member, remove one
 //! update/status spec/x=1 => status/y=2     update through a subresource, after the object was changed as before the arrow
-//! warn spec/x=1                            what is told who creates it; warn-update for who updates it
 //! [A=true B=false] create spec/x=1         the same where feature A is on and B off
+//! warn spec/x=1, warn/update, warn/status  what the client is told of, if it is made or changed so
 //!   spec.type: Unsupported value: "X"      the errors that follow, one per line, `\n` for line breaks
 //! ```
 //!
@@ -119,8 +119,11 @@ fn answer(validator: Validator, base: &Value, action: &str) -> Vec<String> {
         None if verb == "create" => validator.create(object(&new)),
         None if verb == "update" => update(validator, "", &new, &old),
         Some(("update", subresource)) => update(validator, subresource, &new, &old),
-        None if verb == "warn" => return validator.warnings(object(&new), None),
-        None if verb == "warn-update" => return validator.warnings(object(&new), Some(object(&old))),
+        None if verb == "warn" => return validator.warnings("", object(&new), None),
+        Some(("warn", "update")) => return validator.warnings("", object(&new), Some(object(&old))),
+        Some(("warn", subresource)) => {
+            return validator.warnings(subresource, object(&new), Some(object(&old)));
+        }
         _ => panic!("{verb}: no such verb"),
     };
     errors.iter().map(|error| format!("{}: {}", error.field, error.body())).collect()

@@ -11,10 +11,12 @@ mod endpoint_slices;
 mod image_volumes;
 mod jobs;
 mod namespaces;
+mod nodes;
 mod pods;
 mod priority_classes;
 mod quality_of_service;
 mod secrets;
+mod service_accounts;
 mod services;
 mod storage_versions;
 mod volumes;
@@ -55,6 +57,8 @@ pub(crate) struct Hooks {
     pub(crate) is_held: Option<fn(&Object) -> bool>,
     /// When a deletion begins that is the kind's own affair.
     pub(crate) begin_deletion: Option<fn(&mut Object)>,
+    /// Whether an object without a name gets one that nobody has.
+    pub(crate) names_itself: bool,
     /// Why an object may not be deleted.
     pub(crate) forbid_delete: Option<fn(&str) -> Option<&'static str>>,
 }
@@ -73,6 +77,7 @@ impl Hooks {
         graceful_deletion: None,
         is_held: None,
         begin_deletion: None,
+        names_itself: false,
         forbid_delete: None,
     };
 }
@@ -81,6 +86,8 @@ impl Hooks {
 pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
     match (group, plural) {
         ("", "namespaces") => namespaces::HOOKS,
+        ("", "limitranges") => Hooks { names_itself: true, ..Hooks::NONE },
+        ("", "nodes") => nodes::HOOKS,
         ("", "persistentvolumeclaims") => volumes::CLAIMS,
         ("", "persistentvolumes") => volumes::VOLUMES,
         ("", "pods") => pods::HOOKS,
@@ -88,6 +95,7 @@ pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
         | ("apps", "deployments" | "replicasets" | "statefulsets")
         | ("batch", "cronjobs") => image_volumes::TEMPLATES,
         ("", "secrets") => secrets::HOOKS,
+        ("", "serviceaccounts") => service_accounts::HOOKS,
         ("", "services") => services::HOOKS,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::HOOKS,
         ("apiregistration.k8s.io", "apiservices") => api_services::HOOKS,

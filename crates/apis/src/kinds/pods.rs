@@ -4,6 +4,7 @@ mod parts;
 
 pub(crate) use self::condition::set_pod_condition;
 
+use concord_builtins::FeatureGates;
 use concord_meta::options::DeleteOptions;
 use concord_registry::{Context, Object, Part, metadata};
 use serde_json::{Value, json};
@@ -11,17 +12,24 @@ use serde_json::{Value, json};
 use super::{Hooks, image_volumes::drop_image_volumes, member, quality_of_service};
 
 pub(super) const HOOKS: Hooks = Hooks {
-    drop: Some(drop_image_volumes),
+    drop: Some(before_all),
     create: Some(create),
     update: Some(update),
     graceful_deletion: Some(grace),
     ..Hooks::NONE
 };
 
+fn before_all(features: &FeatureGates, object: &mut Object, old: Option<&Object>) {
+    drop_image_volumes(features, object, old);
+    let gates = ["MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge"];
+    if old.is_none() && gates.iter().all(|gate| features.enabled(gate)) {
+        spread_by_labels(object);
+    }
+}
+
 /// What a new pod's status says, and what its labels mean for the selectors that refer to them.
 fn create(context: &Context, object: &mut Object) {
-    let class = quality_of_service::class(object);
-    member(object, "status").insert("qosClass".to_owned(), class.into());
+    begin_status(object);
     if is_gated(object) {
         let condition = json!({
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
@@ -34,9 +42,26 @@ fn create(context: &Context, object: &mut Object) {
     app_armor::annotations_become_fields(context, object);
 }
 
+/// A new pod waits. Of what a client says about its status only the class stays, as upstream lets it.
+fn begin_status(object: &mut Object) {
+    let class = match object.get("status").and_then(|status| status.get("qosClass")?.as_str()) {
+        Some(class) if !class.is_empty() => class.to_owned(),
+        _ => quality_of_service::class(object).to_owned(),
+    };
+    object.insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
+}
+
 fn is_gated(object: &Object) -> bool {
     let gates = object.get("spec").and_then(|spec| spec.get("schedulingGates")?.as_array());
     gates.is_some_and(|gates| !gates.is_empty())
+}
+
+fn spread_by_labels(object: &mut Object) {
+    let labels = metadata(object).labels().cloned().unwrap_or_default();
+    let constraints = object.get_mut("spec").and_then(|spec| spec.get_mut("topologySpreadConstraints"));
+    for constraint in constraints.and_then(Value::as_array_mut).into_iter().flatten() {
+        write_out(constraint, &labels);
+    }
 }
 
 /// The keys in `matchLabelKeys` and `mismatchLabelKeys` stand for what the pod's labels have there: the selectors beside
@@ -44,9 +69,6 @@ fn is_gated(object: &Object) -> bool {
 fn select_by_labels(object: &mut Object) {
     let labels = metadata(object).labels().cloned().unwrap_or_default();
     let Some(Value::Object(spec)) = object.get_mut("spec") else { return };
-    if let Some(constraints) = spec.get_mut("topologySpreadConstraints").and_then(Value::as_array_mut) {
-        constraints.iter_mut().for_each(|constraint| write_out(constraint, &labels));
-    }
     for kind in ["podAffinity", "podAntiAffinity"] {
         let Some(affinity) = spec.get_mut("affinity").and_then(|all| all.get_mut(kind)) else { continue };
         let mut terms = |list: &str, change: &dyn Fn(&mut Value)| {
@@ -86,6 +108,7 @@ fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
     match part {
         Part::Sub("ephemeralcontainers") => parts::only_ephemeral_containers(new, old),
         Part::Sub("resize") => parts::only_resources(new, old),
+        Part::Sub("status") => parts::keep_what_is_not_told(new, old),
         _ => {}
     }
 }
@@ -111,6 +134,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_class_that_is_told_stays() {
+        for (status, class) in
+            [(json!({}), "BestEffort"), (json!({"qosClass": "Burstable", "phase": "Running"}), "Burstable")]
+        {
+            let mut pod = Object::from_iter([("spec".to_owned(), json!({})), ("status".to_owned(), status)]);
+            begin_status(&mut pod);
+            assert_eq!(pod["status"], json!({"phase": "Pending", "qosClass": class}));
+        }
+    }
+
+    #[test]
+    fn constraints_are_written_out_where_the_feature_is() {
+        let release = concord_builtins::Release::LATEST;
+        for (gates, expressions) in
+            [(&[][..], 1), (&["MatchLabelKeysInPodTopologySpreadSelectorMerge=false"][..], 0)]
+        {
+            let features = FeatureGates::parse(release, release, gates).expect("gates");
+            let constraint = json!({"matchLabelKeys": ["app"], "labelSelector": {}});
+            let pod = json!({
+                "metadata": {"labels": {"app": "a"}}, "spec": {"topologySpreadConstraints": [constraint]},
+            });
+            let mut pod = pod.as_object().expect("an object").clone();
+            before_all(&features, &mut pod, None);
+            let selector = &pod["spec"]["topologySpreadConstraints"][0]["labelSelector"];
+            let found = selector.get("matchExpressions").and_then(Value::as_array).map_or(0, Vec::len);
+            assert_eq!(found, expressions);
+        }
+    }
+
+    #[test]
     fn keys_of_labels_become_requirements() {
         let pod = json!({
             "metadata": {"labels": {"app": "a", "track": "t"}},
@@ -124,6 +177,7 @@ mod tests {
             },
         });
         let mut pod = pod.as_object().expect("an object").clone();
+        spread_by_labels(&mut pod);
         select_by_labels(&mut pod);
         let constraints = &pod["spec"]["topologySpreadConstraints"];
         let is_app = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["a"]}]});

@@ -3,7 +3,19 @@ use serde_json::{Value, json};
 
 use super::{Hooks, keep, member};
 
-pub(super) const HOOKS: Hooks = Hooks { update: Some(update), ..Hooks::NONE };
+pub(super) const HOOKS: Hooks = Hooks { create: Some(create), update: Some(update), ..Hooks::NONE };
+
+fn create(_: &Context, object: &mut Object) {
+    drop_internal_policy(member(object, "spec"));
+}
+
+/// Names elsewhere have no traffic of their own. What is no policy at all stays, to be refused.
+fn drop_internal_policy(spec: &mut Object) {
+    let is_policy = |policy: &Value| policy == "Cluster" || policy == "Local";
+    if kind(spec) == "ExternalName" && spec.get("internalTrafficPolicy").is_some_and(is_policy) {
+        spec.remove("internalTrafficPolicy");
+    }
+}
 
 /// The addresses stay with the service: a client that does not repeat them keeps them. What goes with a type goes with it,
 /// but addresses and node ports, which whoever gave them takes back.
@@ -21,6 +33,7 @@ fn update(_: &Context, part: Part<'_>, new: &mut Object, old: &Object) {
         }
     }
     drop_of_other_types(spec, &old);
+    drop_internal_policy(spec);
     if kind(spec) != "LoadBalancer"
         && let Some(Value::Object(status)) = new.get_mut("status")
     {
@@ -111,6 +124,16 @@ mod tests {
             assert_eq!(new["spec"], service(to, kept)["spec"], "{from} to {to}");
             let balanced = new["status"]["loadBalancer"] != json!({});
             assert_eq!(balanced, to == "LoadBalancer", "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn names_elsewhere_have_no_internal_policy() {
+        for (policy, is_kept) in [("Cluster", false), ("Local", false), ("Other", true)] {
+            let mut service = service("ExternalName", &[]);
+            service["spec"]["internalTrafficPolicy"] = policy.into();
+            let changed = changed(&service, &service);
+            assert_eq!(changed["spec"].get("internalTrafficPolicy").is_some(), is_kept, "{policy}");
         }
     }
 

@@ -120,7 +120,8 @@ impl Addresses {
     /// Fills in the families and the policy where the cluster has addresses of one family only.
     pub(super) fn complete(&mut self, old: Option<&Self>, cluster: Family) -> Result<(), Vec<Error>> {
         if self.is_external_name() {
-            return refuse_if_any(self.out_of_place());
+            // What such a Service has all the same, validation tells, with all else that is wrong.
+            return Ok(());
         }
         if old.is_some_and(|old| self.is_settled(old)) {
             return Ok(());
@@ -149,17 +150,6 @@ impl Addresses {
             self.families = vec![cluster.as_str().to_owned()];
         }
         Ok(())
-    }
-
-    /// A Service that is only a name has none of this.
-    fn out_of_place(&self) -> Vec<Error> {
-        let set = [
-            ("clusterIPs", !self.cluster_ips.is_empty()),
-            ("ipFamilies", !self.families.is_empty()),
-            ("ipFamilyPolicy", self.policy.is_some()),
-        ];
-        let forbidden = |name| Error::forbidden(&path(name), "may not be set for ExternalName services");
-        set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| forbidden(name)).collect()
     }
 
     /// Addresses are for the life of a Service; only the second one can come and go.

@@ -50,6 +50,9 @@ impl Registry {
         loop {
             let mut object = object.clone();
             let generated = system::generate_name(&mut object);
+            if storage.strategy.names_itself() {
+                system::invent_name(&mut object);
+            }
             match self.create_named(context, (resource, storage), namespace, object, &size).await {
                 Err(status) if generated && is_already_exists(&status) => {
                     if attempt == GENERATED_NAMES {
@@ -108,7 +111,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(Status::invalid(&storage.group_kind(), metadata(&object).name(), &errors));
         }
-        for warning in storage.strategy.warnings(context, &object, None) {
+        for warning in storage.strategy.warnings(context, Part::Main, &object, None) {
             context.warn(&warning);
         }
         self.validate_admission(attributes, Some(&object)).await?;

@@ -75,6 +75,14 @@ pub(super) fn generate_name(object: &mut Object) -> bool {
     true
 }
 
+/// Gives an object without a name one that no other has.
+pub(super) fn invent_name(object: &mut Object) {
+    if metadata(object).name().is_empty() {
+        let name = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
+        metadata_mut(object).insert("name".to_owned(), name.to_string().into());
+    }
+}
+
 /// Restores what an update cannot change. `old` is the stored object.
 pub(super) fn restore(new: &mut Object, old: &Object) {
     let old = metadata(old);

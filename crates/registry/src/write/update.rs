@@ -274,7 +274,7 @@ impl<'a> Edit<'a> {
         if !errors.is_empty() {
             return Err(Status::invalid(&storage.group_kind(), self.name.name, &errors));
         }
-        for warning in storage.strategy.warnings(context, new, Some(old)) {
+        for warning in storage.strategy.warnings(context, self.part, new, Some(old)) {
             context.warn(&warning);
         }
         Ok(())

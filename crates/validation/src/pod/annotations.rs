@@ -3,8 +3,13 @@
 use concord_meta::go;
 use serde_json::{Map, Value};
 
-use super::{Options, all_containers};
-use crate::{gates::Gate, json, node::Node, rules::local_descending_path};
+use super::{Options, all_containers, scheduling};
+use crate::{
+    gates::Gate,
+    json::{self, Field},
+    node::Node,
+    rules::local_descending_path,
+};
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
@@ -12,6 +17,15 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// What a toleration consists of.
+const TOLERATION: [Field; 5] = [
+    Field { name: "Key", go_type: "string", number: false },
+    Field { name: "Operator", go_type: "core.TolerationOperator", number: false },
+    Field { name: "Value", go_type: "string", number: false },
+    Field { name: "Effect", go_type: "core.TaintEffect", number: false },
+    Field { name: "TolerationSeconds", go_type: "int64", number: true },
+];
 
 /// `spec` is the pod's; errors stand at the annotations.
 pub(super) fn pod_specific<'v>(annotations: Node<'v>, spec: Node<'v>, options: &Options<'v>) {
@@ -21,10 +35,14 @@ pub(super) fn pod_specific<'v>(annotations: Node<'v>, spec: Node<'v>, options: &
     {
         annotations.key(MIRROR).invalid(mirror, "must set spec.nodeName if mirror pod annotation is set");
     }
-    if let Some(tolerations) = text(map, TOLERATIONS).filter(|text| !text.is_empty())
-        && let Err(why) = json::read(tolerations.as_bytes(), "[]core.Toleration", Value::is_array)
-    {
-        annotations.invalid(TOLERATIONS, why);
+    if let Some(tolerations) = text(map, TOLERATIONS).filter(|text| !text.is_empty()) {
+        match json::structs(tolerations.as_bytes(), "Toleration", &TOLERATION) {
+            Ok(list) => {
+                let compare = options.comparing_tolerations;
+                annotations.child(TOLERATIONS).aside(list, |list| scheduling::tolerations(list, compare));
+            }
+            Err(why) => annotations.invalid(TOLERATIONS, why),
+        }
     }
     let checks_cost = annotations.gate(Gate::PodDeletionCost) && !options.invalid_deletion_cost;
     if checks_cost && !has_valid_deletion_cost(annotations) {

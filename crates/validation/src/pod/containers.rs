@@ -11,7 +11,7 @@ use super::{
     security::security_context,
     sources::pull_policy,
 };
-use crate::{gates::Gate, node::Node, resources, rules::port_name};
+use crate::{gates::Gate, internal, node::Node, resources, rules::port_name};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
@@ -43,7 +43,11 @@ pub(super) fn containers<'v>(containers: Node<'v>, pod: &Pod<'v>) {
             false => seen.push(name),
         }
         lifecycle_and_probes(container, pod);
-        restart_policy(container, may_restart_all(pod, container));
+        if has_restart_rules(pod, container) {
+            restart_policy(container, may_restart_all(pod, container));
+        } else if container.has("restartPolicy") {
+            container.child("restartPolicy").forbidden("may not be set for non-init containers");
+        }
     }
     host_ports(containers.items());
 }
@@ -52,7 +56,7 @@ pub(super) fn init_containers<'v>(containers: Node<'v>, regular: Node<'v>, pod: 
     let mut seen: Vec<&str> = regular.list().iter().map(name_of).collect();
     for container in containers.items() {
         common(container, pod);
-        init_restart_policy(container, may_restart_all(pod, container));
+        init_restart_policy(container, pod);
         let restarts = container.str("restartPolicy") == "Always";
         let name = container.str("name");
         match seen.contains(&name) {
@@ -72,6 +76,9 @@ pub(super) fn init_containers<'v>(containers: Node<'v>, regular: Node<'v>, pod: 
                         .forbidden("may not be set for init containers without restartPolicy=Always");
                 }
             }
+        }
+        resize_policy_of_init(container, pod);
+        if !restarts {
             resize_without_restart(container, &pod.options);
         }
     }
@@ -79,6 +86,16 @@ pub(super) fn init_containers<'v>(containers: Node<'v>, regular: Node<'v>, pod: 
 
 fn name_of(container: &Value) -> &str {
     container.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A gate that is off keeps the policy of init containers out, unless a sidecar had one.
+fn resize_policy_of_init(container: Node<'_>, pod: &Pod<'_>) {
+    let policies = container.get("resizePolicy");
+    let allowed = pod.options.sidecar_resize_policy || policies.gate(Gate::InPlacePodVerticalScaling);
+    if !allowed && !policies.is_empty() {
+        let shown = internal::shown_list("ContainerResizePolicy", policies.list());
+        policies.invalid(shown, "must not be set for init containers");
+    }
 }
 
 fn resize_without_restart(container: Node<'_>, options: &Options<'_>) {
@@ -151,8 +168,8 @@ fn common<'v>(container: Node<'v>, pod: &Pod<'v>) {
     container.need(&["image"]);
     container.get("terminationMessagePolicy").required_one_of(&["File", "FallbackToLogsOnError"]);
     ports(container.get("ports"));
-    env(container.get("env"));
-    env_from(container.get("envFrom"));
+    env(container.get("env"), pod);
+    env_from(container.get("envFrom"), pod);
     mounts(container, &pod.volumes);
     devices(container, &pod.volumes);
     pull_policy(container.get("imagePullPolicy"));
@@ -205,7 +222,7 @@ fn host_ports<'v>(containers: impl Iterator<Item = Node<'v>>) {
 }
 
 /// The pod's claims that a container uses.
-fn claims(claims: Node<'_>, known: &[&str]) {
+pub(super) fn claims(claims: Node<'_>, known: &[&str]) {
     let mut seen: Vec<String> = Vec::new();
     for claim in claims.items() {
         let (name, request) = (claim.str("name"), claim.str("request"));
@@ -225,7 +242,9 @@ fn claims(claims: Node<'_>, known: &[&str]) {
                     seen.iter().filter(|key| key.split_once('/').is_some_and(|(seen, _)| seen == name));
                 same.for_each(|_| claim.duplicate(name));
             }
-            seen.push(key);
+            if !seen.contains(&key) {
+                seen.push(key);
+            }
         }
         if !known.contains(&name) {
             claim.not_found(name);
@@ -262,6 +281,10 @@ fn resize_policy(policies: Node<'_>, pod: &Pod<'_>) {
 }
 
 /// Whether rules may restart all containers of the pod.
+fn has_restart_rules(pod: &Pod<'_>, container: Node<'_>) -> bool {
+    pod.options.restart_rules || container.gate(Gate::ContainerRestartRules)
+}
+
 fn may_restart_all(pod: &Pod<'_>, container: Node<'_>) -> bool {
     pod.options.restart_all_containers || container.gate(Gate::RestartAllContainersOnContainerExits)
 }
@@ -295,17 +318,19 @@ fn restart_policy(container: Node<'_>, all: bool) {
     }
 }
 
-fn init_restart_policy(container: Node<'_>, all: bool) {
+fn init_restart_policy(container: Node<'_>, pod: &Pod<'_>) {
     let (policy, rules) = (container.get("restartPolicy"), container.get("restartPolicyRules"));
-    match policy.is_set() {
-        true if policy.text() == "Always" && !all => {
+    let all = may_restart_all(pod, container);
+    match policy.text() {
+        _ if !policy.is_set() && rules.is_empty() => {}
+        _ if !policy.is_set() => policy.required(NO_RULES_WITHOUT_POLICY),
+        _ if !has_restart_rules(pod, container) => policy.one_of(&["Always"]),
+        "Always" if !all => {
             if !rules.is_empty() {
                 let why = "restartPolicyRules are not allowed for init containers with restart policy Always";
                 rules.forbidden(why);
             }
         }
-        true => restart_policy(container, all),
-        false if !rules.is_empty() => policy.required(NO_RULES_WITHOUT_POLICY),
-        false => {}
+        _ => restart_policy(container, all),
     }
 }

@@ -2,6 +2,7 @@
 
 use concord_meta::names;
 
+use super::{Options, Pod};
 use crate::{
     gates::Gate,
     node::Node,
@@ -65,23 +66,27 @@ const SOURCES: [(&str, Rule); 5] = [
 ];
 
 /// What the names of variables must be.
-fn name_rule(node: Node<'_>) -> Check {
-    match node.gate(Gate::RelaxedEnvironmentVariableValidation) {
+fn name_rule(pod: &Pod<'_>) -> Check {
+    match pod.takes_any_variable() {
         true => env_name,
         false => strict_env_name,
     }
 }
 
-pub(super) fn env(variables: Node<'_>) {
+pub(super) fn env(variables: Node<'_>, pod: &Pod<'_>) {
+    if variables.is_empty() {
+        return;
+    }
+    let rule = name_rule(pod);
     for variable in variables.items() {
-        variable.get("name").required_and(name_rule(variable));
+        variable.get("name").required_and(rule);
         if variable.has("valueFrom") {
-            value_from(variable.get("valueFrom"), variable.str("value"));
+            value_from(variable.get("valueFrom"), variable.str("value"), &pod.options);
         }
     }
 }
 
-fn value_from(node: Node<'_>, value: &str) {
+fn value_from(node: Node<'_>, value: &str, options: &Options<'_>) {
     let mut count = 0;
     for (name, rule) in SOURCES {
         if node.has(name) {
@@ -90,19 +95,25 @@ fn value_from(node: Node<'_>, value: &str) {
         }
     }
     match count {
-        0 => node.invalid(
-            "",
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-        ),
+        0 => {
+            let files = options.env_files || node.gate(Gate::EnvFiles);
+            let last = if files { ", `secretKeyRef` or `fileKeyRef`" } else { " or `secretKeyRef`" };
+            let first = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`";
+            node.invalid("", format!("{first}{last}"));
+        }
         _ if !value.is_empty() => node.invalid("", "may not be specified when `value` is not empty"),
         1 => {}
         _ => node.invalid("", "may not have more than one field specified at a time"),
     }
 }
 
-pub(super) fn env_from(sources: Node<'_>) {
+pub(super) fn env_from(sources: Node<'_>, pod: &Pod<'_>) {
+    if sources.is_empty() {
+        return;
+    }
+    let rule = name_rule(pod);
     for source in sources.items() {
-        source.get("prefix").optional_and(name_rule(source));
+        source.get("prefix").optional_and(rule);
         let mut count = 0;
         for reference in ["configMapRef", "secretRef"] {
             if source.has(reference) {
@@ -189,10 +200,13 @@ pub(super) fn resource_field_selector(node: Node<'_>, is_volume: bool) {
 fn divisor(node: Node<'_>, resource: &str) {
     let Some(divisor) = node.get("divisor").quantity().filter(|divisor| !divisor.is_zero()) else { return };
     let what = match resource.split_once('.') {
-        Some((_, "cpu")) => "cpu",
-        Some((_, "memory")) => "memory",
-        Some((_, "ephemeral-storage")) => "local ephemeral storage",
-        Some(("limits" | "requests", name)) if name.starts_with("hugepages-") => "hugepages",
+        Some(("limits" | "requests", name)) => match name {
+            "cpu" => "cpu",
+            "memory" => "memory",
+            "ephemeral-storage" => "local ephemeral storage",
+            name if name.starts_with("hugepages-") => "hugepages",
+            _ => return,
+        },
         _ => return,
     };
     let written = divisor.to_string();

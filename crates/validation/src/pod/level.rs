@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use concord_meta::Quantity;
 
-use super::Pod;
-use crate::{node::Node, resources};
+use super::{Pod, containers::claims};
+use crate::{gates::Gate, node::Node, resources};
 
 type Amounts<'v> = BTreeMap<&'v str, Quantity>;
 
 pub(super) fn pod_resources(pod: &Pod<'_>) {
     let spec = pod.spec;
-    if !spec.has("resources") {
+    if !spec.has("resources") || !spec.gate(Gate::PodLevelResources) {
         return;
     }
     let node = spec.get("resources");
@@ -22,6 +22,7 @@ pub(super) fn pod_resources(pod: &Pod<'_>) {
         node.child("claims").forbidden("claims may not be set for Resources at pod-level");
     }
     resources::requirements(node, resources::pod_name, pod.options.indivisible_hugepages);
+    claims(node.get("claims"), &pod.claims);
     consistency(node, spec);
 }
 

@@ -28,6 +28,7 @@ pub(crate) use self::{
     affinity::{has_invalid_values, node_selector},
     options::Options,
     scheduling::{taint_effect, tolerations_with},
+    status::status_warnings,
     warnings::{new_pod_warnings as warnings, node_label, node_term, template_warnings},
 };
 use self::{os::all_containers, volumes::Volumes};
@@ -36,7 +37,7 @@ use crate::{
     labels,
     node::{Node, Root},
     resources,
-    rules::{MAX_INT32, range},
+    rules::{MAX_INT32, env_name, range, strict_env_name},
 };
 
 /// What the rules about a pod's parts need to know about the whole.
@@ -53,6 +54,17 @@ pub(super) struct Pod<'v> {
 impl<'v> Pod<'v> {
     fn os(&self) -> Option<&'v str> {
         self.spec.raw("os").map(|os| os.get("name").and_then(Value::as_str).unwrap_or_default())
+    }
+
+    /// Whether variables may be called anything: so may they as soon as one of them was already.
+    fn takes_any_variable(&self) -> bool {
+        let was_taken = |name: &&str| {
+            self.options.old_variables.contains(name)
+                && !strict_env_name(name).is_empty()
+                && env_name(name).is_empty()
+        };
+        self.spec.gate(Gate::RelaxedEnvironmentVariableValidation)
+            || !self.options.old_variables.is_empty() && options::variables(self.spec).iter().any(was_taken)
     }
 
     fn uses_host_users(&self) -> bool {
@@ -149,7 +161,7 @@ fn pod_spec<'v>(spec: Node<'v>, name: Option<&str>, is_mirror: bool, options: &O
     labels::labels(spec.get("nodeSelector"));
     security::pod_security_context(spec.get("securityContext"), &pod);
     affinity::affinity(spec.get("affinity"), options);
-    network::dns_config(spec.get("dnsConfig"), spec.str("dnsPolicy"));
+    network::dns_config(spec.get("dnsConfig"), spec.str("dnsPolicy"), options);
     scheduling::readiness_gates(spec.get("readinessGates"));
     scheduling::scheduling_gates(spec.get("schedulingGates"));
     scheduling::topology_spread(spec.get("topologySpreadConstraints"), options);
@@ -157,7 +169,7 @@ fn pod_spec<'v>(spec: Node<'v>, name: Option<&str>, is_mirror: bool, options: &O
     host_users(&pod);
     network::hostname_override(spec);
     names_and_numbers(spec, options);
-    scheduling::tolerations(spec.get("tolerations"), options);
+    scheduling::tolerations(spec.get("tolerations"), options.comparing_tolerations);
     network::host_aliases(spec.get("hostAliases"));
     classes(spec, options);
     os::operating_system(&pod);

@@ -2,7 +2,7 @@
 
 use concord_meta::names;
 
-use super::Pod;
+use super::{Options, Pod};
 use crate::{
     gates::Gate,
     ip::legacy_ip,
@@ -30,7 +30,7 @@ pub(super) fn host_network(pod: &Pod<'_>) {
     }
 }
 
-pub(super) fn dns_config(config: Node<'_>, policy: &str) {
+pub(super) fn dns_config(config: Node<'_>, policy: &str, options: &Options<'_>) {
     let servers = config.get("nameservers");
     if policy == "None" {
         if !config.is_set() {
@@ -54,7 +54,7 @@ pub(super) fn dns_config(config: Node<'_>, policy: &str) {
             "must not have more than {MAX_SEARCH_CHARACTERS} characters (including spaces) in the search list"
         ));
     }
-    let relaxed = searches.gate(Gate::RelaxedDNSSearchValidation);
+    let relaxed = options.relaxed_searches || searches.gate(Gate::RelaxedDNSSearchValidation);
     for search in searches.items().filter(|search| !relaxed || search.text() != ".") {
         let text = search.text().strip_suffix('.').unwrap_or(search.text());
         search.check_text(text, if relaxed { search_path } else { names::dns1123_subdomain });

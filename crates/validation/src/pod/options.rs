@@ -32,6 +32,13 @@ pub(crate) struct Options<'v> {
     pub(crate) invalid_deletion_cost: bool,
     pub(crate) restart_all_containers: bool,
     pub(crate) comparing_tolerations: bool,
+    pub(crate) sidecar_resize_policy: bool,
+    pub(crate) restart_rules: bool,
+    pub(crate) env_files: bool,
+    pub(crate) relaxed_searches: bool,
+    pub(crate) zero_sleep: bool,
+    /// What the variables were called before, and the prefixes of others.
+    pub(crate) old_variables: Vec<&'v str>,
 }
 
 impl Default for Options<'_> {
@@ -55,6 +62,12 @@ impl Default for Options<'_> {
             invalid_deletion_cost: false,
             restart_all_containers: false,
             comparing_tolerations: false,
+            sidecar_resize_policy: false,
+            restart_rules: false,
+            env_files: false,
+            relaxed_searches: false,
+            zero_sleep: false,
+            old_variables: Vec::new(),
         }
     }
 }
@@ -63,9 +76,9 @@ fn any_if(broken: bool) -> Values {
     if broken { Values::Any } else { Values::Labels }
 }
 
-impl Options<'_> {
+impl<'v> Options<'v> {
     /// The options for the update of a pod or template with this spec and these annotations.
-    pub(crate) fn for_update(old: Node<'_>, annotations: Node<'_>) -> Self {
+    pub(crate) fn for_update(old: Node<'v>, annotations: Node<'v>) -> Self {
         let own_users = old.option("hostUsers") == Some(false);
         let containers = || super::all_containers(old);
         let spread = || old.get("topologySpreadConstraints").items();
@@ -97,17 +110,69 @@ impl Options<'_> {
                 .get("tolerations")
                 .items()
                 .any(|toleration| ["Lt", "Gt"].contains(&toleration.str("operator"))),
+            ..Self::past_gates(old)
+        }
+    }
+
+    /// What the gates of past releases let in.
+    fn past_gates(old: Node<'v>) -> Self {
+        Self {
+            sidecar_resize_policy: old
+                .get("initContainers")
+                .items()
+                .any(|c| c.str("restartPolicy") == "Always" && !c.get("resizePolicy").is_empty()),
+            restart_rules: has_restart_rules(old),
+            env_files: has_env_files(old),
+            relaxed_searches: old
+                .get2("dnsConfig", "searches")
+                .items()
+                .any(|search| search.text() == "." || search.text().contains('_')),
+            zero_sleep: has_zero_sleep(old),
+            old_variables: variables(old),
             ..Self::default()
         }
     }
 
     /// The options for the update of a template.
-    pub(crate) fn for_template(old: Node<'_>) -> Self {
+    pub(crate) fn for_template(old: Node<'v>) -> Self {
         Self::for_update(old.get("spec"), old.get2("metadata", "annotations"))
     }
 }
 
 /// Whether a rule restarts all containers, or a sidecar has rules, which is the same feature.
+/// What variables are called, and the prefixes of those that come from elsewhere.
+pub(super) fn variables<'v>(spec: Node<'v>) -> Vec<&'v str> {
+    let names = |container: Node<'v>| {
+        let own = container.get("env").items().map(|variable| variable.str("name"));
+        let taken = container.get("envFrom").items().map(|source| source.str("prefix"));
+        own.chain(taken).collect::<Vec<_>>()
+    };
+    super::all_containers(spec).flat_map(names).collect()
+}
+
+fn has_env_files(spec: Node<'_>) -> bool {
+    super::all_containers(spec)
+        .flat_map(|container| container.get("env").items())
+        .any(|variable| variable.get("valueFrom").has("fileKeyRef"))
+}
+
+fn has_restart_rules(spec: Node<'_>) -> bool {
+    let beyond_sidecars = |container: Node<'_>| {
+        !["", "Always"].contains(&container.str("restartPolicy"))
+            || !container.get("restartPolicyRules").is_empty()
+    };
+    spec.get("initContainers").items().any(beyond_sidecars)
+        || spec.get("containers").items().any(|container| container.has("restartPolicy"))
+}
+
+fn has_zero_sleep(spec: Node<'_>) -> bool {
+    let sleeps_not = |hook: Node<'_>| hook.has("sleep") && hook.get("sleep").num("seconds") == 0;
+    super::all_containers(spec).any(|container| {
+        let lifecycle = container.get("lifecycle");
+        sleeps_not(lifecycle.get("preStop")) || sleeps_not(lifecycle.get("postStart"))
+    })
+}
+
 fn may_restart_all(spec: Node<'_>) -> bool {
     ["containers", "initContainers"].into_iter().flat_map(|list| spec.get(list).items()).any(|container| {
         let rules = container.get("restartPolicyRules");

@@ -3,7 +3,7 @@
 use super::Pod;
 use crate::{gates::Gate, node::Node, rules::http_header_name};
 
-type Rule = fn(Node<'_>, Option<i64>);
+type Rule = fn(Node<'_>, &Pod<'_>);
 
 const HANDLERS: [(&str, Rule); 5] = [
     ("exec", |node, _| node.need(&["command"])),
@@ -23,10 +23,11 @@ fn http_get(node: Node<'_>) {
     }
 }
 
-fn sleep(node: Node<'_>, grace: Option<i64>) {
+fn sleep(node: Node<'_>, pod: &Pod<'_>) {
     let seconds = node.num("seconds");
-    let Some(grace) = grace else { return };
-    let (least, detail) = match node.gate(Gate::PodLifecycleSleepActionAllowZero) {
+    let Some(grace) = pod.grace else { return };
+    let may_be_zero = pod.options.zero_sleep || node.gate(Gate::PodLifecycleSleepActionAllowZero);
+    let (least, detail) = match may_be_zero {
         true => (0, format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})")),
         false => (
             1,
@@ -41,22 +42,22 @@ fn sleep(node: Node<'_>, grace: Option<i64>) {
     }
 }
 
-fn handler(node: Node<'_>, grace: Option<i64>) {
+fn handler(node: Node<'_>, pod: &Pod<'_>) {
     let mut given = HANDLERS.iter().filter(|(name, _)| node.has(name));
     match given.next() {
         None => node.required("must specify a handler type"),
         Some((name, rule)) => {
-            rule(node.get(name), grace);
+            rule(node.get(name), pod);
             given
                 .for_each(|(name, _)| node.child(name).forbidden("may not specify more than 1 handler type"));
         }
     }
 }
 
-fn probe(probe: Node<'_>, grace: Option<i64>) {
+fn probe(probe: Node<'_>, pod: &Pod<'_>) {
     const NUMBERS: [&str; 5] =
         ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
-    handler(probe, grace);
+    handler(probe, pod);
     for name in NUMBERS {
         probe.get(name).nonnegative();
     }
@@ -86,7 +87,7 @@ pub(super) fn lifecycle_and_probes(container: Node<'_>, pod: &Pod<'_>) {
             continue;
         }
         let node = container.get(name);
-        probe(node, pod.grace);
+        probe(node, pod);
         let grace = node.get("terminationGracePeriodSeconds");
         match name {
             "readinessProbe" if grace.is_set() => grace.wrong("must not be set for readinessProbes"),
@@ -99,7 +100,7 @@ pub(super) fn lifecycle_and_probes(container: Node<'_>, pod: &Pod<'_>) {
 fn lifecycle(node: Node<'_>, pod: &Pod<'_>) {
     for hook in ["postStart", "preStop"] {
         if node.has(hook) {
-            handler(node.get(hook), pod.grace);
+            handler(node.get(hook), pod);
         }
     }
     let signal = node.get("stopSignal");

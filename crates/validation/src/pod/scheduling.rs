@@ -39,9 +39,8 @@ pub(super) fn workload(workload: Node<'_>) {
 }
 
 /// Tolerations of a pod. They may compare numbers if those that it had did.
-pub(super) fn tolerations(tolerations: Node<'_>, options: &Options<'_>) {
-    let comparisons =
-        options.comparing_tolerations || tolerations.gate(Gate::TaintTolerationComparisonOperators);
+pub(super) fn tolerations(tolerations: Node<'_>, compared_before: bool) {
+    let comparisons = compared_before || tolerations.gate(Gate::TaintTolerationComparisonOperators);
     tolerations_with(tolerations, comparisons);
 }
 
@@ -148,9 +147,11 @@ pub(super) fn topology_spread(constraints: Node<'_>, options: &Options<'_>) {
         }
         let merged = constraint.gate(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge);
         // What broke the rule that is in force already has to keep the other one.
-        match merged && !options.breaks_match_label_keys || !merged && options.breaks_legacy_match_label_keys
+        let allowed = constraint.gate(Gate::MatchLabelKeysInPodTopologySpread);
+        match allowed
+            && (merged && !options.breaks_match_label_keys
+                || !merged && options.breaks_legacy_match_label_keys)
         {
-            _ if !constraint.gate(Gate::MatchLabelKeysInPodTopologySpread) => {}
             true => match_label_keys(constraint, constraint.get("labelSelector"), false),
             false => legacy_match_label_keys(constraint),
         }

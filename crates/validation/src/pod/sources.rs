@@ -10,6 +10,9 @@ use crate::{
 /// A rule for the source that stands at a node.
 pub(crate) type Rule = fn(Node<'_>);
 
+/// What says all there is to say about a source that is checked elsewhere.
+pub(crate) fn nothing(_: Node<'_>) {}
+
 /// A source of which a volume can have one.
 pub(crate) struct Source {
     /// The member's name.
@@ -20,26 +23,32 @@ pub(crate) struct Source {
     pub(crate) inner: &'static str,
     /// What holds for it.
     pub(crate) rule: Rule,
+    /// Whether upstream lets it stand beside others.
+    pub(crate) beside: bool,
 }
 
 /// A source whose errors have its name.
 pub(crate) const fn source(name: &'static str, rule: Rule) -> Source {
-    Source { name, outer: name, inner: name, rule }
+    Source { name, outer: name, inner: name, rule, beside: false }
 }
 
 pub(crate) const MORE_THAN_ONE: &str = "may not specify more than 1 volume type";
 
-/// Exactly one of the sources is there, and what holds for it holds. Gives back its name.
-pub(crate) fn exactly_one(volume: Node<'_>, sources: &[Source]) -> Option<&'static str> {
-    let mut found = None;
+/// Checks the source that is given first and refuses all others. `also` is told of each that is given, in its turn, and
+/// whether it is the first. Whether there is one at all.
+pub(crate) fn exactly_one<'v>(
+    volume: Node<'v>,
+    sources: &[Source],
+    mut also: impl FnMut(&'static str, bool),
+) -> bool {
+    let mut found = false;
     for source in sources.iter().filter(|source| volume.has(source.name)) {
-        match found {
-            None => {
-                found = Some(source.name);
-                (source.rule)(volume.get_as(source.name, source.inner));
-            }
-            Some(_) => volume.child(source.outer).forbidden(MORE_THAN_ONE),
+        match found && !source.beside {
+            false => (source.rule)(volume.get_as(source.name, source.inner)),
+            true => volume.child(source.outer).forbidden(MORE_THAN_ONE),
         }
+        also(source.name, !found);
+        found = true;
     }
     found
 }

@@ -7,7 +7,7 @@ use super::{Options, annotations};
 use crate::{
     gates::Gate,
     internal,
-    ip::{is_dual_stack, legacy_ip},
+    ip::{is_dual_stack, legacy_ip, parse_sloppy, warn_ip},
     node::{Node, Root},
     resources,
     rules::qualified_name,
@@ -35,7 +35,7 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
         let class = status.get("qosClass");
         class.invalid(BadValue::named(class.text()), crate::rules::IMMUTABLE);
     }
-    transitions(status, before, old_spec);
+    transitions(status, before, old_spec, options);
     claim_statuses(status.get("resourceClaimStatuses"), spec.get("resourceClaims"));
     extended_claim(status.get("extendedResourceClaimStatus"), spec);
     allocatable_claims(status, spec);
@@ -50,6 +50,13 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>, options: &Options<'v>) {
     }
     if status.gate(Gate::ImageVolumeWithDigest) {
         LISTS.iter().for_each(|list| mounted_images(status.get(list)));
+    }
+}
+
+/// What to tell who writes the status of a pod.
+pub(crate) fn status_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+    for list in ["podIPs", "hostIPs"] {
+        new.get("status").get(list).items().for_each(|item| warn_ip(item.get("ip"), item.str("ip")));
     }
 }
 
@@ -86,10 +93,17 @@ fn is_terminated(status: &Value) -> bool {
     status.get("state").and_then(|state| state.get("terminated")).is_some_and(|state| !state.is_null())
 }
 
-fn transitions(status: Node<'_>, before: Node<'_>, spec: Node<'_>) {
-    let all_could_restart = super::all_containers(spec).any(|container| {
-        container.get("restartPolicyRules").items().any(|rule| rule.str("action") == "RestartAllContainers")
-    });
+fn transitions(status: Node<'_>, before: Node<'_>, spec: Node<'_>, options: &Options<'_>) {
+    let by_rules = options.restart_rules || spec.gate(Gate::ContainerRestartRules);
+    let by_all = options.restart_all_containers || spec.gate(Gate::RestartAllContainersOnContainerExits);
+    let all_could_restart = by_rules
+        && by_all
+        && super::all_containers(spec).any(|container| {
+            container
+                .get("restartPolicyRules")
+                .items()
+                .any(|rule| rule.str("action") == "RestartAllContainers")
+        });
     for (list, containers) in LISTS.into_iter().zip(["containers", "initContainers", ""]) {
         let is_ephemeral = containers.is_empty();
         if all_could_restart && !is_ephemeral {
@@ -100,7 +114,11 @@ fn transitions(status: Node<'_>, before: Node<'_>, spec: Node<'_>) {
             let ended = |new: &&Value| new.get("name") == old.get("name") && !is_terminated(new);
             let Some(new) = now.list().iter().find(ended) else { continue };
             let name = new.get("name").and_then(Value::as_str).unwrap_or_default();
-            if is_ephemeral || !may_restart(spec, containers, name, exit_code(old)) {
+            let may_restart = match by_rules {
+                true => may_restart(spec, containers, name, exit_code(old)),
+                false => may_restart_with_pod(spec, containers, name, exit_code(old)),
+            };
+            if is_ephemeral || !may_restart {
                 now.at(index).child("state").forbidden(NOT_AGAIN);
             }
         }
@@ -112,6 +130,18 @@ fn exit_code(status: &Value) -> i64 {
 }
 
 /// What the container's rules, its policy and the pod's policy say about another start, in this order.
+/// Without rules of their own containers do as their pod says; only sidecars always start again.
+fn may_restart_with_pod(spec: Node<'_>, list: &str, name: &str, code: i64) -> bool {
+    let mut containers = spec.raw(list).and_then(Value::as_array).into_iter().flatten();
+    let is_sidecar = |container: &Value| {
+        list == "initContainers" && container.get("restartPolicy").is_some_and(|policy| policy == "Always")
+    };
+    let known = containers.find(|container| container.get("name").is_some_and(|known| known == name));
+    spec.str("restartPolicy") == "Always"
+        || (spec.str("restartPolicy") == "OnFailure" && code != 0)
+        || known.is_some_and(is_sidecar)
+}
+
 fn may_restart(spec: Node<'_>, list: &str, name: &str, code: i64) -> bool {
     let containers = spec.raw(list).and_then(Value::as_array).into_iter().flatten();
     let mut found = containers.filter(|container| container.get("name").is_some_and(|known| known == name));
@@ -128,8 +158,15 @@ fn may_restart(spec: Node<'_>, list: &str, name: &str, code: i64) -> bool {
             "NotIn" => !named,
             _ => false,
         };
-        if holds && text(rule, "action") == "Restart" {
-            return true;
+        if holds {
+            // Only the first rule that holds counts.
+            let all = text(rule, "action") == "RestartAllContainers";
+            if text(rule, "action") == "Restart"
+                || all && spec.gate(Gate::RestartAllContainersOnContainerExits)
+            {
+                return true;
+            }
+            break;
         }
     }
     let policy = match text(container, "restartPolicy") {
@@ -244,6 +281,10 @@ fn addresses(list: Node<'_>, before: Node<'_>, type_name: &'static str) {
     list.items().for_each(|item| legacy_ip(item, item.str("ip"), &known));
     if list.len() > 1 {
         let all: Vec<&str> = list.items().map(|item| item.str("ip")).collect();
+        if let Some(index) = all.iter().position(|ip| parse_sloppy(ip).is_none()) {
+            let why = format!("invalid IP[{index}]: {}", all[index]);
+            list.internal_error(format!("failed to check for dual stack with error:{why}"));
+        }
         if !is_dual_stack(&all) || all.len() > 2 {
             let shown = internal::shown_list(type_name, list.list());
             list.invalid(shown, "may specify no more than one IP for each IP family");

@@ -89,7 +89,7 @@ fn only_added_tolerations(new: Node<'_>, old: Node<'_>, options: &Options<'_>) {
     if !old.list().iter().all(kept) {
         return new.forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
-    tolerations(new, options);
+    tolerations(new, options.comparing_tolerations);
 }
 
 fn only_removed_gates(new: Node<'_>, old: Node<'_>) {

@@ -61,8 +61,6 @@ const SOURCES: [Source; 29] = [
     source("ephemeral", ephemeral),
 ];
 
-fn nothing(_: Node<'_>) {}
-
 /// The volumes, and which of them can be mounted. `pod` is the pod's name, if it is known.
 pub(super) fn volumes<'v>(volumes: Node<'v>, pod: Option<&str>, options: &Options<'v>) -> Volumes<'v> {
     let mut known = Volumes::default();
@@ -128,24 +126,23 @@ fn not_created(volume: Node<'_>, pod: &str, created: &[&str]) {
 }
 
 fn one<'v>(volume: Node<'v>, pod: Option<&str>, options: &Options<'v>) {
-    let found = exactly_one(volume, &SOURCES);
-    match found {
-        Some("projected") => projected(volume.get("projected"), options),
-        Some("iscsi") => iscsi_name_length(volume),
-        Some("ephemeral") => claim_name(volume, pod),
+    let found = exactly_one(volume, &SOURCES, |name, first| match name {
+        "projected" if first => projected(volume.get("projected"), options),
+        "iscsi" => iscsi_name_length(volume),
+        "ephemeral" if first => claim_name(volume, pod),
         _ => {}
-    }
+    });
     match (found, volume.has("image")) {
-        (Some(_), true) => volume.child("image").forbidden(MORE_THAN_ONE),
-        (None, true) => {
+        (true, true) => volume.child("image").forbidden(MORE_THAN_ONE),
+        (false, true) => {
             let image = volume.get("image");
             if options.resource_is_pod {
                 image.need(&["reference"]);
             }
             pull_policy(image.get("pullPolicy"));
         }
-        (None, false) => volume.required("must specify a volume type"),
-        (Some(_), false) => {}
+        (false, false) => volume.required("must specify a volume type"),
+        (true, false) => {}
     }
 }
 
@@ -203,6 +200,23 @@ pub(super) fn downward_api_file<'v>(file: Node<'v>, at: Node<'v>) {
     at.child("mode").holding(file.raw("mode")).file_mode();
 }
 
+/// Metadata that claims get from elsewhere, and what errors call it: as the fields are called in Go, with a small letter.
+const NOT_IN_TEMPLATES: [(&str, &str); 13] = [
+    ("name", "name"),
+    ("generateName", "generateName"),
+    ("namespace", "namespace"),
+    ("selfLink", "selfLink"),
+    ("uid", "uID"),
+    ("resourceVersion", "resourceVersion"),
+    ("generation", "generation"),
+    ("creationTimestamp", "creationTimestamp"),
+    ("deletionTimestamp", "deletionTimestamp"),
+    ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+    ("ownerReferences", "ownerReferences"),
+    ("finalizers", "finalizers"),
+    ("managedFields", "managedFields"),
+];
+
 fn ephemeral(node: Node<'_>) {
     let template = node.get("volumeClaimTemplate");
     if !template.is_set() {
@@ -211,13 +225,16 @@ fn ephemeral(node: Node<'_>) {
     let metadata = template.get("metadata");
     crate::labels::annotations(metadata.get("annotations"));
     crate::labels::labels(metadata.get("labels"));
-    for name in metadata.object().into_iter().flatten().map(|(name, _)| name) {
-        // A creation timestamp that is null is no member here, and templates cannot have another.
-        if !["annotations", "labels"].contains(&name.as_str()) && metadata.has(name) {
-            metadata.child(name).forbidden("cannot be set");
+    for (name, called) in NOT_IN_TEMPLATES {
+        let is_zero = |value: &Value| value == "" || (name == "generation" && value == 0);
+        if metadata.raw(name).is_some_and(|value| !is_zero(value)) {
+            metadata.child(called).forbidden("cannot be set");
         }
     }
-    persistence::claim_spec(template.get("spec"), &persistence::ClaimOptions::default());
+    persistence::claim_spec(
+        template.get("spec"),
+        &persistence::ClaimOptions { keeps_source: true, ..Default::default() },
+    );
 }
 
 /// The claims for resources of a pod.

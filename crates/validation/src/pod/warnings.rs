@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::all_containers;
 use crate::{
+    gates::Gate,
     ip::warn_ip,
     meta,
     node::{Node, Root},
@@ -30,9 +31,8 @@ const ANNOTATIONS: [(&str, &str); 3] = [
 ];
 
 /// Sources of volumes that have no future: the member, what warnings call it, and since when.
-const VOLUMES: [(&str, &str, &str); 9] = [
+const VOLUMES: [(&str, &str, &str); 8] = [
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
     ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
     ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
@@ -90,6 +90,11 @@ fn warnings<'v>(spec: Node<'v>, metadata: Node<'v>, is_template: bool) {
     for volume in spec.get("volumes").items() {
         for (_, called, warning) in VOLUMES.into_iter().filter(|(name, ..)| volume.has(name)) {
             volume.child(called).warn(warning);
+        }
+        if volume.has("gitRepo") {
+            let off = !volume.gate(Gate::GitRepoVolumeDriver);
+            let when = if off { ", and disabled by default in v1.33+" } else { "" };
+            volume.child("gitRepo").warn(&format!("deprecated in v1.11{when}"));
         }
         if volume.has("ephemeral") {
             persistence::claim_warnings(volume.get("ephemeral").get2("volumeClaimTemplate", "spec"));

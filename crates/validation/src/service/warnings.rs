@@ -7,6 +7,12 @@ use crate::{
 };
 
 /// What to tell who writes a service.
+/// What to tell who writes the status of something that is balanced: a Service, or an Ingress.
+pub(crate) fn status_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+    let ingress = new.get("status").get2("loadBalancer", "ingress");
+    ingress.items().for_each(|item| warn_ip(item, item.str("ip")));
+}
+
 pub(crate) fn warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
     if new.annotation(TOPOLOGY_HINTS).is_some() {
         new.warn(format!("annotation {TOPOLOGY_HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"));

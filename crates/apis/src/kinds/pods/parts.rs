@@ -38,6 +38,38 @@ pub(super) fn only_resources(new: &mut Object, old: &Object) {
     }
 }
 
+/// Who writes the status need not know its class, nor which generation was seen: clients that are older than these fields
+/// leave them out.
+pub(super) fn keep_what_is_not_told(new: &mut Object, old: &Object) {
+    let empty = Object::new();
+    let before = old.get("status").and_then(Value::as_object).unwrap_or(&empty);
+    let status = member(new, "status");
+    if status.get("qosClass").is_none_or(|class| class == "") {
+        keep(status, before, "qosClass");
+    }
+    keep_generation(status, before);
+    let mut seen: Vec<&Object> = conditions(before).collect();
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        // Of several conditions of one type each takes after the one in its place.
+        if let Some(at) = seen.iter().position(|old| old.get("type") == condition.get("type")) {
+            keep_generation(condition, seen.remove(at));
+        }
+    }
+}
+
+fn conditions(status: &Object) -> impl Iterator<Item = &Object> {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn keep_generation(new: &mut Object, old: &Object) {
+    const GENERATION: &str = "observedGeneration";
+    if new.get(GENERATION).and_then(Value::as_i64).unwrap_or_default() == 0 {
+        keep(new, old, GENERATION);
+    }
+}
+
 /// Containers in another order, or with other names, are left as they were sent, too.
 fn only_resources_of(sent: Vec<Value>, before: Vec<Value>) -> Vec<Value> {
     if sent.iter().zip(&before).any(|(sent, before)| sent.get("name") != before.get("name")) {
@@ -68,6 +100,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_the_status_does_not_say_stays() {
+        let object = |value: Value| value.as_object().expect("an object").clone();
+        let old = object(serde_json::json!({"status": {
+            "qosClass": "Burstable", "observedGeneration": 3,
+            "conditions": [{"type": "A", "observedGeneration": 1}, {"type": "A", "observedGeneration": 2}],
+        }}));
+        let mut new = object(serde_json::json!({"status": {
+            "conditions": [{"type": "B"}, {"type": "A"}, {"type": "A", "observedGeneration": 7}],
+        }}));
+        keep_what_is_not_told(&mut new, &old);
+        let expected = serde_json::json!({
+            "qosClass": "Burstable", "observedGeneration": 3,
+            "conditions": [
+                {"type": "B"}, {"type": "A", "observedGeneration": 1}, {"type": "A", "observedGeneration": 7},
+            ],
+        });
+        assert_eq!(new["status"], expected);
+    }
 
     fn object(value: Value) -> Object {
         let Value::Object(object) = value else { panic!("not an object") };
