@@ -56,7 +56,13 @@ fn the_tests_that_tables_name_exist() {
         wanted.map(|(_, text)| text.as_str()).collect()
     };
     let (sources, data) = (texts(&[".rs"]), texts(&[".txt", ".jsonl"]));
-    for path in ["docs/access-tests.md", "docs/custom-resource-tests.md", "docs/fleet-tests.md", "docs/migration-tests.md", "docs/server-tests.md"] {
+    for path in [
+        "docs/access-tests.md",
+        "docs/custom-resource-tests.md",
+        "docs/fleet-tests.md",
+        "docs/migration-tests.md",
+        "docs/server-tests.md",
+    ] {
         let table = read(path);
         assert_clean(&missing_tests(path, &table, &sources));
         assert_clean(&missing_cases(path, &table, &data));

@@ -59,8 +59,17 @@ async fn all_are_answered(data: &Path, names: &[&'static str]) {
 }
 
 /// What is asked of the APIs that are on by default, and of all of them.
-const ODD: &[&str] =
-    &["access", "bad-bodies", "bad-patches", "bad-requests", "core", "lists", "pods", "storage-versions", "verbs"];
+const ODD: &[&str] = &[
+    "access",
+    "bad-bodies",
+    "bad-patches",
+    "bad-requests",
+    "core",
+    "lists",
+    "pods",
+    "storage-versions",
+    "verbs",
+];
 const KINDS: &[&str] = &["devices", "kinds", "admission"];
 /// What is asked of definitions, and of the objects that they define.
 const CUSTOM: &[&str] = &["definitions", "customs"];
