@@ -278,7 +278,8 @@ fn updates_and_deletions_follow_the_strategies() {
     assert_eq!(names(|facts| facts.strategy.name == NameRule::Label), ["namespaces", "statefulsets"]);
     assert_eq!(names(|facts| facts.strategy.name == NameRule::Service), ["services"]);
     assert_eq!(resource("v1", "nodes").strategy.status_on_create, StatusOnCreate::Keep);
-    assert_eq!(resource("v1", "pods").strategy.status_on_create, StatusOnCreate::Phase("Pending"));
+    let namespaces = resource("v1", "namespaces");
+    assert_eq!(namespaces.strategy.status_on_create, StatusOnCreate::Phase("Active"));
 }
 
 #[test]

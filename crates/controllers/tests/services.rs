@@ -123,10 +123,6 @@ async fn addresses_that_are_asked_for_are_checked() {
         let outcome = create(&server, "second", spec).await;
         assert_eq!(refused(outcome), (422, format!("Service \"second\" is invalid: {why}")));
     }
-    let external = json!({"type": "ExternalName", "clusterIP": "10.0.0.7"});
-    let why =
-        "Service \"second\" is invalid: spec.clusterIPs: Forbidden: may not be set for ExternalName services";
-    assert_eq!(refused(create(&server, "second", external).await), (422, why.to_owned()));
     let other =
         server.update("/services/ns/first", Part::Main, json!({"spec": {"clusterIP": "10.0.0.7"}})).await;
     let why = "Service \"first\" is invalid: spec.clusterIPs[0]: Invalid value: [\"10.0.0.7\"]: may not change once set";

@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    fn node(value: Value) -> Object {
+    fn node(value: &Value) -> Object {
         value.as_object().expect("an object").clone()
     }
 
@@ -49,8 +49,8 @@ mod tests {
     fn configurations_are_left_out_unless_they_are_there() {
         let features = FeatureGates::of(Release::LATEST);
         let (plain, full) = (
-            node(json!({"spec": {}, "status": {}})),
-            node(json!({"spec": {"configSource": {}}, "status": {"config": {}}})),
+            node(&json!({"spec": {}, "status": {}})),
+            node(&json!({"spec": {"configSource": {}}, "status": {"config": {}}})),
         );
         for (old, kept) in
             [(None, json!({})), (Some(&plain), json!({})), (Some(&full), json!({"configSource": {}}))]
