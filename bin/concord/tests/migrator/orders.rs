@@ -166,7 +166,10 @@ async fn of_many_objects_it_is_known_how_long_they_take() {
     }
     let took = begin.elapsed().as_secs_f64();
     let grown = most.saturating_sub(before) >> 20;
-    assert!(grown < 64, "{grown} MiB more than before for {count} objects");
+    // The store and the replica are in this process as well, and the test itself remembers every write: half a KiB for each
+    // object is allowed for that.
+    let most = 64 + ((count as u64 * 512) >> 20);
+    assert!(grown < most, "{grown} MiB more than before for {count} objects");
     assert!(foretold.len() >= 2, "{foretold:?}");
     for end in foretold {
         // What is told is up to a second old, and in whole seconds.
