@@ -24,7 +24,7 @@ impl Strategy for Widgets {
         }
     }
 
-    fn warnings(&self, _: &Context, new: &Object, _: Option<&Object>) -> Vec<String> {
+    fn warnings(&self, _: &Context, _: Part<'_>, new: &Object, _: Option<&Object>) -> Vec<String> {
         let text = new.get("spec").and_then(|spec| spec.get("text")).and_then(|text| text.as_str());
         text.filter(|text| *text == "odd").map(|_| "an odd \"text\"".to_owned()).into_iter().collect()
     }
