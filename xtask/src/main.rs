@@ -47,12 +47,18 @@ fn test() -> Result<(), String> {
     // The tests come last, so that their summary ends the output.
     if has_nextest() {
         run("documentation tests", &mut cargo(&["test", "--doc", "--workspace"]))?;
-        run("tests", &mut cargo(&["nextest", "run", "--workspace"]))?;
+        run("tests", &mut cargo(&["nextest", "run", "--workspace", "--test-threads", &threads()]))?;
     } else {
         run("tests", &mut cargo(&["test", "--workspace"]))?;
     }
     say("\nall passed");
     Ok(())
+}
+
+/// How many tests run at once: one more than there are processors, since many of them wait most of the time.
+fn threads() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors + 1).to_string()
 }
 
 fn has_nextest() -> bool {

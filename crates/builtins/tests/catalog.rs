@@ -273,7 +273,7 @@ fn updates_and_deletions_follow_the_strategies() {
     );
     assert_eq!(names(|facts| facts.strategy.ttl.is_some()), ["events"]);
     assert_eq!(names(|facts| facts.strategy.conditional_update).len(), 21);
-    assert_eq!(names(|facts| facts.strategy.generation).len(), 27);
+    assert_eq!(names(|facts| facts.strategy.generation).len(), 26);
     assert_eq!(names(|facts| facts.strategy.returns_deleted).len(), 19);
     assert_eq!(names(|facts| facts.strategy.name == NameRule::Label), ["namespaces", "statefulsets"]);
     assert_eq!(names(|facts| facts.strategy.name == NameRule::Service), ["services"]);

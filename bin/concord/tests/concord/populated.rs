@@ -188,6 +188,10 @@ async fn every_object_is_accepted_structurally_and_what_is_valid_keeps_every_fie
         let (_, read, _) = send(&mut client, Method::GET, &path, &Value::Null).await;
         // It is only written: its values become data.
         object.as_object_mut().expect("an object").remove("stringData");
+        // Secrets of accounts are known by their names alone.
+        for secret in object.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
+            *secret = json!({"name": secret["name"]});
+        }
         let title = published.title();
         complaints.extend(lost("", &object, &read).into_iter().map(|lost| format!("{title}: {lost}")));
     }
