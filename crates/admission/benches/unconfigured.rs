@@ -68,7 +68,8 @@ fn plugins(
 
 impl World {
     fn new(chain: Chain) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        // One thread: how long it takes to wake another would be all that is seen.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let directory = tempfile::tempdir().expect("a directory");
         let _entered = runtime.enter();

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use concord_meta::{GroupVersion, Status, StatusDetails};
 use concord_server::{
-    Accept, FrontProxied, Handler, PeerMetrics, Request, RequestContext as _, RequestInfo, Response, Served,
-    respond_status,
+    Accept, FrontProxied, Handler, InLargeSteps, PeerMetrics, Request, RequestContext as _, RequestInfo,
+    Response, Served, respond_status,
 };
 use http::StatusCode;
 use rand::seq::SliceRandom as _;
@@ -214,7 +214,11 @@ impl Handler for PeerProxy {
         let is_proxied = take_mark(&mut request);
         let info = request.info();
         if info.is_resource_request {
-            return self.resource(&info, is_proxied, request).await;
+            let mut response = self.resource(&info, is_proxied, request).await;
+            if is_proxied {
+                response.extensions_mut().insert(InLargeSteps);
+            }
+            return response;
         }
         if !is_proxied && info.path.starts_with(openapi::INDEX) {
             return self.openapi(&info, request).await;

@@ -34,8 +34,15 @@ use crate::{
 pub(crate) const SMALL: u64 = 64 * 1024;
 /// How much of an answer is given to the connection at a time. It takes what it is given, however much that
 /// is; given in steps, all but the last few of them wait in the body, which so ends when the client has read.
-/// A step and the headers of its HTTP/2 frames, four for most clients and one for other servers, just fill four TLS records.
-const STEP: usize = 4 * (16 * 1024 - 9);
+/// A step and the header of its HTTP/2 frame just fill one TLS record.
+const STEP: usize = 16 * 1024 - 9;
+/// The same for whoever takes more in a frame: four records.
+const LARGE_STEP: usize = 64 * 1024 - 9;
+
+/// In the extensions of an answer: whoever asked takes large frames, and has less to do with fewer of them. Other servers
+/// do, which send them on.
+#[derive(Debug, Clone, Copy)]
+pub struct InLargeSteps;
 
 tokio::task_local! {
     /// Until when the task has to send its answer.
@@ -77,7 +84,8 @@ impl Sending {
         }
         let Ok(sending) = SENDING.try_with(Clone::clone) else { return response };
         sending.set(Bound { until: Some(Instant::now() + time), every: None });
-        response.map(|body| Bounded { body, pending: Bytes::new(), sending }.boxed_unsync())
+        let step = if response.extensions().get::<InLargeSteps>().is_some() { LARGE_STEP } else { STEP };
+        response.map(|body| Bounded { body, pending: Bytes::new(), step, sending }.boxed_unsync())
     }
 
     /// Gives the client `time`, and at most as long again, to receive each thing that this answer says.
@@ -142,6 +150,7 @@ struct Bounded {
     body: Body,
     /// What came from `body` and was not given on yet.
     pending: Bytes,
+    step: usize,
     sending: Sending,
 }
 
@@ -163,7 +172,7 @@ impl hyper::body::Body for Bounded {
                 None => return Poll::Ready(None),
             }
         }
-        let step = self.pending.len().min(STEP);
+        let step = self.pending.len().min(self.step);
         Poll::Ready(Some(Ok(Frame::data(self.pending.split_to(step)))))
     }
 
@@ -212,18 +221,27 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_given_in_steps_and_whole() {
-        let content: Vec<u8> = (0..5 * STEP + 7).map(|n| (n % 251) as u8).collect();
+        is_given_in_steps(STEP, |_| {}).await;
+        is_given_in_steps(LARGE_STEP, |answer| drop(answer.extensions_mut().insert(InLargeSteps))).await;
+    }
+
+    async fn is_given_in_steps(largest: usize, mark: impl Fn(&mut Response)) {
+        let content: Vec<u8> = (0..5 * largest + 7).map(|n| (n % 251) as u8).collect();
         let length = content.len() as u64;
         let bounded = async {
-            let mut body = Sending::begin(Response::new(full(content.clone())), TIME).into_body();
+            let mut answer = Response::new(full(content.clone()));
+            mark(&mut answer);
+            let mut body = Sending::begin(answer, TIME).into_body();
+            let mut steps = Vec::new();
             let mut received = Vec::new();
             while !body.is_end_stream() {
                 assert_eq!(body.size_hint().exact(), Some(length - received.len() as u64));
                 let step = body.frame().await.expect("more").expect("data").into_data().expect("data");
-                assert!(!step.is_empty() && step.len() <= STEP);
+                steps.push(step.len());
                 received.extend_from_slice(&step);
             }
             assert!(received == content);
+            assert_eq!(steps, [largest, largest, largest, largest, largest, 7]);
         };
         assert!(Sending::bound(bounded).await);
     }
