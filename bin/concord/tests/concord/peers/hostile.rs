@@ -138,7 +138,8 @@ async fn what_breaks_off_is_not_made_whole(member: &Member) {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let mut admin = member.program.admin(protocol).await;
         let begun = admin.send(Method::GET, "/apis/cuts.example.com/v1/cuts", &[], Bytes::new()).await;
-        let begun = begun.expect("a head");
+        // The end may overtake the head.
+        let Ok(begun) = begun else { continue };
         assert_eq!(begun.status(), 200);
         let whole = timeout(Duration::from_secs(30), begun.into_body().collect()).await.expect("an end");
         assert!(whole.is_err(), "one byte of ten is not an answer");
