@@ -16,6 +16,25 @@ use crate::names::{self, NameRule};
 pub use owners::{dedup_owner_references, duplicate_owner_references_warning};
 pub use update::{resource_version_required, validate_update};
 
+/// The members, in the order in which Go shows them.
+pub const MEMBERS: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
 /// The bytes all annotations of an object may have together, keys and values.
 pub const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 /// The bytes the name of a field manager may have.

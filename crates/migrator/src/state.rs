@@ -71,7 +71,8 @@ fn changes(
 }
 
 impl Shared {
-    /// Keeps what may be stored, and forgets what is kept of anything but `stored`, if that is given. If that cannot be written, what is kept says more than is true, or is counted again.
+    /// Keeps what may be stored, and forgets what is kept of anything but `stored`, if that is given. If that cannot be
+    /// written, what is kept says more than is true until something is counted again.
     pub(crate) async fn keep(
         &self,
         states: &BTreeMap<String, StorageState>,

@@ -9,7 +9,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use concord_meta::{field::BadValue, go};
+use concord_meta::{field::BadValue, go, objectmeta::MEMBERS};
 use serde_json::{Map, Value};
 
 type Types = HashMap<&'static str, Vec<Field>>;
@@ -95,7 +95,8 @@ fn push(
 ) {
     if type_name == "ObjectMeta" {
         let metadata = |name: &&str| object.get("metadata")?.get(name);
-        let present = METADATA.iter().filter_map(|name| Some(((*name).to_owned(), metadata(name)?)));
+        // Metadata is the same inside and outside: absent members are left out.
+        let present = MEMBERS.iter().filter_map(|name| Some(((*name).to_owned(), metadata(name)?)));
         members.extend(present.map(|(name, value)| (name, as_it_is(value))));
         return;
     }
@@ -150,25 +151,6 @@ fn shaped(shape: &str, value: Option<&Value>, parent: &Map<String, Value>) -> Sh
         }
     }
 }
-
-/// Metadata is the same inside and outside: absent members are left out.
-const METADATA: [&str; 15] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
 
 fn as_it_is(value: &Value) -> Shown {
     match value {

@@ -7,6 +7,7 @@ use concord_meta::{
     GroupKind, Status, UserInfo,
     field::{self, BadValue},
     go,
+    objectmeta::MEMBERS,
 };
 use concord_registry::{Invocation, Object, Virtual, metadata, with_owners};
 use concord_schema::Schema;
@@ -161,29 +162,12 @@ impl Whom {
     }
 }
 
-/// The members of metadata, and of who owns what in it, in the order of Go's structures.
-const METADATA: &[&str] = &[
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
+/// The members of who owns what, in the order of Go's structure.
 const OWNER: &[&str] =
     &["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
 
 fn shown_metadata(members: &Object) -> String {
-    ordered(members, METADATA, |value| match value.as_array() {
+    ordered(members, &MEMBERS, |value| match value.as_array() {
         Some(owners) if members.get("managedFields") == Some(value) => {
             let owners = owners.iter().filter_map(Value::as_object);
             let owners: Vec<String> = owners.map(|owner| ordered(owner, OWNER, go::json)).collect();
