@@ -12,6 +12,7 @@ mod conversion;
 mod gated;
 mod generation;
 mod kinds;
+mod reset;
 mod rules;
 mod runtime_config;
 mod stored;

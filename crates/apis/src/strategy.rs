@@ -9,10 +9,7 @@ use concord_builtins::{
     StrategyFacts,
 };
 use concord_defaults::Defaults;
-use concord_merge::{
-    apply::ResetFields,
-    fields::{FieldSet, Path},
-};
+use concord_merge::apply::ResetFields;
 use concord_meta::{
     GroupVersion, field,
     fields::KnownFields,
@@ -29,6 +26,7 @@ use crate::{
     gated::Gated,
     generation::is_changed,
     kinds::{Hooks, hooks},
+    reset::Reset,
     rules::{judged, validator, wipes_status},
 };
 
@@ -54,58 +52,6 @@ pub(crate) struct BuiltinStrategy {
     stored: Arc<Schema>,
     features: Arc<FeatureGates>,
     gated: OnceLock<Gated>,
-}
-
-/// What one door leaves as it is.
-struct Reset {
-    paths: Vec<Vec<&'static str>>,
-    fields: ResetFields,
-}
-
-impl Reset {
-    /// Nothing is left as it is.
-    fn none() -> Self {
-        Self { paths: Vec::new(), fields: ResetFields::none() }
-    }
-
-    fn new(facts: &ResourceFacts, subresource: Option<&str>, versions: &[String]) -> Self {
-        let named = facts.reset_fields(subresource);
-        let names = |path: &&'static str| -> Vec<&'static str> { path.split('.').collect() };
-        let paths = named.iter().filter(|path| !path.starts_with('~')).map(names).collect();
-        let owned_by_nobody = named.iter().map(|path| path.trim_start_matches('~'));
-        let set: FieldSet = owned_by_nobody.map(|path| Path::of_fields(path.split('.'))).collect();
-        let fields = versions
-            .iter()
-            .fold(ResetFields::none(), |fields, version| fields.excluding(version.as_str(), set.clone()));
-        Self { paths, fields }
-    }
-
-    fn restore(&self, new: &mut Object, old: &Object) {
-        // Who owns what has been recorded already, also where all other metadata stays as it is.
-        let owners = metadata(new).get("managedFields").cloned();
-        self.paths.iter().for_each(|path| restore(new, old, path));
-        match owners {
-            Some(owners) => drop(metadata_mut(new).insert("managedFields".to_owned(), owners)),
-            None => drop(metadata_mut(new).remove("managedFields")),
-        }
-    }
-}
-
-/// Sets what is at a path to what it is in another object, or removes it if it is not there.
-fn restore(new: &mut Object, old: &Object, path: &[&str]) {
-    let Some((name, rest)) = path.split_first() else { return };
-    if rest.is_empty() {
-        match old.get(*name) {
-            Some(value) => drop(new.insert((*name).to_owned(), value.clone())),
-            None => drop(new.remove(*name)),
-        }
-        return;
-    }
-    let empty = Object::new();
-    let old = old.get(*name).and_then(Value::as_object).unwrap_or(&empty);
-    if let Some(new) = new.get_mut(*name).and_then(Value::as_object_mut) {
-        restore(new, old, rest);
-    }
 }
 
 impl BuiltinStrategy {
@@ -180,13 +126,18 @@ impl BuiltinStrategy {
     }
 
     fn name_errors(&self, object: &Object) -> Vec<field::Error> {
-        let name = metadata(object).name();
-        let problems = match self.facts.name {
-            Rule::ConfigMapKey => names::config_map_key(name),
-            _ => Vec::new(),
-        };
-        let path = field::Path::new("metadata").child("name");
-        problems.into_iter().map(|problem| field::Error::invalid(&path, name, problem)).collect()
+        if self.facts.name != Rule::ConfigMapKey {
+            return Vec::new();
+        }
+        let (is, path) = (metadata(object), field::Path::new("metadata"));
+        let given = ["generateName", "name"].into_iter().map(|member| (member, is.text(member)));
+        let given = given.filter(|(member, text)| *member == "name" || !text.is_empty());
+        let problems = given.flat_map(|(member, text)| {
+            let path = path.child(member);
+            let invalid = move |problem| field::Error::invalid(&path, text, problem);
+            names::config_map_key(text).into_iter().map(invalid)
+        });
+        problems.collect()
     }
 }
 
@@ -213,11 +164,16 @@ impl Strategy for BuiltinStrategy {
     fn name_rule(&self) -> NameRule {
         match self.facts.name {
             Rule::Subdomain => NameRule::Dns1123Subdomain,
+            Rule::LongName => NameRule::LongName,
             Rule::Label => NameRule::Dns1123Label,
             Rule::Service if self.features.enabled("RelaxedServiceNameValidation") => NameRule::Dns1123Label,
             Rule::Service => NameRule::Dns1035Label,
             _ => NameRule::PathSegment,
         }
+    }
+
+    fn unreadable(&self, object: &Object) -> Option<String> {
+        self.hooks.unreadable.and_then(|unreadable| unreadable(object))
     }
 
     fn default(&self, api_version: &str, object: &mut Object) {
@@ -269,6 +225,10 @@ impl Strategy for BuiltinStrategy {
         }
     }
 
+    fn metadata_comes_last(&self) -> bool {
+        self.hooks.metadata_comes_last
+    }
+
     fn validate_create(&self, _: &Context, object: &Object) -> Vec<field::Error> {
         let mut errors = self.name_errors(object);
         let form = judged(object);
@@ -279,9 +239,18 @@ impl Strategy for BuiltinStrategy {
         errors
     }
 
-    fn validate_update(&self, _: &Context, part: Part<'_>, new: &Object, old: &Object) -> Vec<field::Error> {
+    fn validate_update(
+        &self,
+        context: &Context,
+        part: Part<'_>,
+        new: &Object,
+        old: &Object,
+    ) -> Vec<field::Error> {
         match (self.validator, self.hooks.validate_update) {
-            (Some(validator), _) => validator.update(part.subresource(), &judged(new), &judged(old)),
+            (Some(validator), _) => {
+                let validator = validator.at(context.now.unix);
+                validator.update(part.subresource(), &judged(new), &judged(old))
+            }
             (None, Some(validate)) => validate(&self.features, part, new, old),
             (None, None) => Vec::new(),
         }

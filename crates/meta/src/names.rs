@@ -35,6 +35,9 @@ pub const GENERATED_SUFFIX_BYTES: usize = 5;
 pub enum NameRule {
     /// Dot-separated labels of 253 bytes together: most resources.
     Dns1123Subdomain,
+    /// The same with its length told in bytes, and only of the name: what is made of a `generateName` is checked, not the
+    /// `generateName`. Kinds whose names have newer rules.
+    LongName,
     /// One label of 63 bytes: namespaces, services.
     Dns1123Label,
     /// One label that starts with a letter.
@@ -49,6 +52,7 @@ impl NameRule {
     pub fn check(self, name: &str) -> Vec<String> {
         match self {
             Self::Dns1123Subdomain => dns1123_subdomain(name),
+            Self::LongName => long_name(name),
             Self::Dns1123Label => dns1123_label(name),
             Self::Dns1035Label => dns1035_label(name),
             Self::PathSegment => path_segment(name),
@@ -60,6 +64,7 @@ impl NameRule {
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match self {
             Self::PathSegment => path_segment_prefix(prefix),
+            Self::LongName => Vec::new(),
             rule => rule.check(&mask_trailing_dash(prefix)),
         }
     }
@@ -105,6 +110,15 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     let mut problems = max_characters(value, MAX_SUBDOMAIN_BYTES);
     if !is_dns_subdomain(value) {
         problems.push(pattern(SUBDOMAIN_TEXT, DNS1123_SUBDOMAIN, &["example.com"]));
+    }
+    problems
+}
+
+/// A subdomain whose length is told in bytes.
+fn long_name(value: &str) -> Vec<String> {
+    let mut problems = dns1123_subdomain(value);
+    if value.len() > MAX_SUBDOMAIN_BYTES {
+        problems[0] = format!("must be no more than {MAX_SUBDOMAIN_BYTES} bytes");
     }
     problems
 }

@@ -102,6 +102,15 @@ fn a_prefix_may_end_in_a_dash() {
 }
 
 #[test]
+fn newer_rules_tell_bytes_and_ask_of_the_name_alone() {
+    let long = "a".repeat(254);
+    assert_eq!(NameRule::LongName.check(&long), ["must be no more than 253 bytes"]);
+    assert_eq!(NameRule::LongName.check("A_B"), NameRule::Dns1123Subdomain.check("A_B"));
+    assert!(NameRule::LongName.check("a.b").is_empty());
+    assert!(NameRule::LongName.check_prefix("A_B-").is_empty());
+}
+
+#[test]
 fn generated_names_are_cut_to_fit() {
     assert_eq!(generate("web-", "x2b4z"), "web-x2b4z");
     assert_eq!(generate(&"a".repeat(58), "x2b4z"), format!("{}x2b4z", "a".repeat(58)));
@@ -130,7 +139,7 @@ proptest! {
     #[test]
     fn any_text_is_answered(value in ".*") {
         let mut problems = [qualified_name(&value), label_value(&value), config_map_key(&value)].concat();
-        for rule in [NameRule::Dns1123Subdomain, NameRule::Dns1123Label, NameRule::Dns1035Label, NameRule::PathSegment] {
+        for rule in [NameRule::Dns1123Subdomain, NameRule::LongName, NameRule::Dns1123Label, NameRule::Dns1035Label, NameRule::PathSegment] {
             problems.extend(rule.check(&value));
             problems.extend(rule.check_prefix(&value));
         }

@@ -13,7 +13,7 @@ use crate::{Printer, Row};
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// The version of `meta.k8s.io` in which a client wants its table. Both look the same.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum MetaVersion {
     /// `meta.k8s.io/v1`
     #[default]

@@ -15,7 +15,11 @@ pub(crate) use self::{
         mutating_webhooks, mutating_webhooks_update, validating_webhooks, validating_webhooks_update,
     },
 };
-use crate::{node::Node, rules::qualified_name};
+use crate::{
+    gates::Gate,
+    node::{Node, Root},
+    rules::qualified_name,
+};
 
 const MAX_CONDITIONS: usize = 64;
 
@@ -103,9 +107,14 @@ fn match_conditions(conditions: Node<'_>, env: &Env) {
     }
     let mut seen: Vec<&str> = Vec::new();
     for condition in conditions.items() {
-        match condition.str("expression").trim() {
-            "" => condition.child("expression").required(""),
-            _ => expression(condition.get("expression"), env, &[Type::Bool]),
+        let source = condition.get("expression");
+        match source.text().trim() {
+            "" => source.required(""),
+            trimmed => {
+                if let Err(why) = compile(env, trimmed, &[Type::Bool]) {
+                    source.invalid(trimmed, why);
+                }
+            }
         }
         let name = condition.get("name");
         name.required_and(qualified_name);
@@ -116,6 +125,29 @@ fn match_conditions(conditions: Node<'_>, env: &Env) {
             true => name.duplicate(name.text()),
             false => seen.push(name.text()),
         }
+    }
+}
+
+/// Names of what is configured by manifests; nobody is to use them otherwise.
+const STATIC: &str = ".static.k8s.io";
+
+fn reserved() -> String {
+    let what = "are reserved for static manifest-based configurations and cannot be managed via the API";
+    format!("names ending with {STATIC:?} {what}")
+}
+
+/// A new object is none of those that only manifests can make.
+fn not_static(root: Root<'_>) {
+    if root.gate(Gate::ManifestBasedAdmissionControlConfig) && root.name().ends_with(STATIC) {
+        root.child("metadata").child("name").invalid(root.name(), reserved());
+    }
+}
+
+/// What to tell who writes an object that looks as if a manifest had made it.
+pub(crate) fn static_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    let told = old.is_some() || !new.gate(Gate::ManifestBasedAdmissionControlConfig);
+    if told && new.name().ends_with(STATIC) {
+        new.warn(format!("metadata.name: {}", reserved()));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     meta,
     node::{Node, Root},
     pod::{self, Options},
-    rules::{IMMUTABLE, percent, same},
+    rules::{IMMUTABLE, NEGATIVE, percent, same},
 };
 
 const NO_MATCH: &str = "`selector` does not match template `labels`";
@@ -118,15 +118,23 @@ fn fixed_selector<'v>(new: Node<'v>, old: Node<'v>) {
 }
 
 pub(crate) fn deployment(root: Root<'_>) {
-    deployment_spec(root.get("spec"), &Options::default());
+    deployment_spec(root.get("spec"), rollback(root), &Options::default());
 }
 
-fn deployment_spec<'v>(spec: Node<'v>, options: &Options<'v>) {
+/// The revision to go back to: it was a field of versions before v1, and stands in an annotation since.
+fn rollback(root: Root<'_>) -> Option<i64> {
+    root.annotation("deprecated.deployment.rollback.to")?.parse().ok()
+}
+
+fn deployment_spec<'v>(spec: Node<'v>, rollback: Option<i64>, options: &Options<'v>) {
     spec.get("replicas").nonnegative();
     selector_and_template(spec, options);
     deployment_strategy(spec.get("strategy"));
     spec.get("minReadySeconds").nonnegative();
     spec.get("revisionHistoryLimit").nonnegative();
+    if let Some(revision) = rollback.filter(|revision| *revision < 0) {
+        spec.child("rollback").child("version").invalid(revision, NEGATIVE);
+    }
     let deadline = spec.get("progressDeadlineSeconds");
     if let Some(seconds) = deadline.int() {
         deadline.nonnegative();
@@ -166,7 +174,7 @@ pub(crate) fn deployment_update<'v>(subresource: &str, new: Root<'v>, old: Root<
         return status::deployment(new, old);
     }
     let (spec, before) = (new.get("spec"), old.get("spec"));
-    deployment_spec(spec, &Options::for_template(before.get("template")));
+    deployment_spec(spec, rollback(new), &Options::for_template(before.get("template")));
     fixed_selector(spec, before);
 }
 
@@ -277,7 +285,15 @@ pub(crate) fn template_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
     }
 }
 
-/// The same, and about the name, which becomes part of pods' names.
+/// The same for a DaemonSet, of which only the template counts.
+pub(crate) fn daemon_set_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
+    let number = |root: Root<'v>| root.annotation("deprecated.daemonset.template.generation");
+    if old.is_none_or(|old| number(old) != number(new)) {
+        pod::template_warnings(new.get("spec").get("template"));
+    }
+}
+
+/// The same as for any, and about the name, which becomes part of pods' names.
 pub(crate) fn workload_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
     if old.is_none() {
         meta::warn_name(new, meta::POD_NAMES);

@@ -31,10 +31,14 @@ struct Leniency {
     objects: ApiVersion,
 }
 
-/// What new ones may be.
+/// What new ones may be. Of what is scaled only one kind is in the group without a name.
 fn strict(root: Root<'_>) -> Leniency {
     let least = if root.gate(Gate::HPAScaleToZero) { 0 } else { 1 };
-    Leniency { least, target: ApiVersion::Grouped, objects: ApiVersion::WellFormed }
+    let target = match root.get("spec").get("scaleTargetRef").str("kind") {
+        "ReplicationController" => ApiVersion::WellFormed,
+        _ => ApiVersion::Grouped,
+    };
+    Leniency { least, target, objects: ApiVersion::WellFormed }
 }
 
 pub(crate) fn autoscaler(root: Root<'_>) {
@@ -54,10 +58,12 @@ pub(crate) fn autoscaler_update<'v>(subresource: &str, new: Root<'v>, old: Root<
     if before.get("minReplicas").int() == Some(0) {
         leniency.least = 0;
     }
-    if !api_version_problem(before.get("scaleTargetRef"), leniency.target).is_empty() {
+    let (target, target_before) = (new.get("spec").get("scaleTargetRef"), before.get("scaleTargetRef"));
+    if ["apiVersion", "kind"].into_iter().all(|name| target.str(name) == target_before.str(name)) {
         leniency.target = ApiVersion::Any;
     }
-    let objects = before.get("metrics").items().filter(|metric| metric.has("object"));
+    let is_object = |metric: &Node<'_>| metric.str("type") == "Object" && metric.has("object");
+    let objects = before.get("metrics").items().filter(is_object);
     for object in objects.map(|metric| metric.get2("object", "describedObject")) {
         if !api_version_problem(object, leniency.objects).is_empty() {
             leniency.objects = ApiVersion::Any;

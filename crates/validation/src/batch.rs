@@ -237,7 +237,6 @@ fn completions(spec: Node<'_>, before: Node<'_>) {
     }
 }
 
-/// The template of a Job that does not run may get other directives for scheduling, and other resources.
 /// Whether a Job is suspended and none of its pods runs.
 fn is_stopped(spec: Node<'_>, status: Node<'_>) -> bool {
     let is_true = |kind: &str| {
@@ -247,6 +246,8 @@ fn is_stopped(spec: Node<'_>, status: Node<'_>) -> bool {
     spec.flag("suspend") && (!status.has("startTime") || is_true("Suspended")) && status.num("active") == 0
 }
 
+/// The template of a Job that does not run may get other directives for scheduling, and other resources; of what else it
+/// says only the pods count then.
 fn template_update(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
     let (template, old) = (spec.get("template"), before.get("template"));
     let (Some(new_value), Some(mut expected)) = (template.value(), old.value().cloned()) else { return };
@@ -273,13 +274,13 @@ fn template_update(spec: Node<'_>, before: Node<'_>, old_status: Node<'_>) {
             resources(&mut expected, new_value, list);
         }
     }
-    if !same(Some(new_value), Some(&expected)) {
-        match mutable {
-            true => spec
-                .child("template.spec")
-                .invalid(internal::shown("PodSpec", template.raw("spec")), IMMUTABLE),
-            false => template.invalid(internal::shown("PodTemplateSpec", template.value()), IMMUTABLE),
+    if mutable {
+        if !same(new_value.get("spec"), expected.get("spec")) {
+            let shown = internal::shown("PodSpec", template.raw("spec"));
+            spec.child("template.spec").invalid(shown, IMMUTABLE);
         }
+    } else if !same(Some(new_value), Some(&expected)) {
+        template.invalid(internal::shown("PodTemplateSpec", template.value()), IMMUTABLE);
     }
 }
 

@@ -3,7 +3,11 @@
 mod pod_request;
 mod pod_status;
 
-use concord_meta::{field::BadValue, go, names};
+use concord_meta::{
+    field::BadValue,
+    go,
+    names::{self, NameRule},
+};
 use serde_json::Value;
 
 pub(crate) use self::pod_request::{SHORTEST, longest, pod_request, pod_request_update, user_annotations};
@@ -97,11 +101,7 @@ pub(crate) fn signing_request(root: Root<'_>) {
 fn request(root: Root<'_>, leniency: Leniency) {
     let spec = root.get("spec");
     if let Some(problem) = pem::request_problem(spec.str("request")) {
-        let shown = match spec.str("request") {
-            "" => BadValue::verbatim("null"),
-            request => BadValue::from(request),
-        };
-        spec.child("request").invalid(shown, problem);
+        spec.get("request").wrong(problem);
     }
     let usages = spec.get("usages");
     if usages.is_empty() {
@@ -240,6 +240,7 @@ pub(crate) fn trust_bundle(root: Root<'_>) {
 pub(crate) fn trust_bundle_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
     let of_spec = |root: Root<'v>, name: &str| root.get("spec").str(name);
     bundle_name(new);
+    meta::whole(new);
     signer(new);
     // What was taken once stays valid.
     if of_spec(new, "trustBundle") != of_spec(old, "trustBundle") {
@@ -254,27 +255,29 @@ pub(crate) fn trust_bundle_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
 
 /// Whose signer is named has a name that begins with it.
 fn bundle_name(root: Root<'_>) {
-    let (name, signer) = (root.metadata().get("name"), root.get("spec").str("signerName"));
-    let prefix = format!("{}:", signer.replace('/', ":"));
-    if signer.is_empty() {
-        return match name.text().contains(':') {
-            true => name.invalid(
-                name.text(),
-                "ClusterTrustBundle without signer name must not have \":\" in its name",
-            ),
-            false => name.check(names::dns1123_subdomain),
-        };
+    let (prefix, name) = (root.metadata().get("generateName"), root.metadata().get("name"));
+    let signer = root.get("spec").str("signerName");
+    if !prefix.text().is_empty() {
+        let subdomain = |rest: &str| NameRule::Dns1123Subdomain.check_prefix(rest);
+        bundle_name_problems(signer, prefix.text(), subdomain)
+            .into_iter()
+            .for_each(|problem| prefix.wrong(problem));
     }
-    match name.text().strip_prefix(&prefix) {
-        None => {
-            let why =
-                format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}");
-            name.invalid(name.text(), why);
+    bundle_name_problems(signer, name.text(), names::dns1123_subdomain)
+        .into_iter()
+        .for_each(|problem| name.wrong(problem));
+}
+
+fn bundle_name_problems(signer: &str, name: &str, check: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        _ if signer.is_empty() && name.contains(':') => {
+            vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()]
         }
-        Some(rest) => {
-            for problem in names::dns1123_subdomain(rest) {
-                name.invalid(name.text(), problem);
-            }
+        _ if signer.is_empty() => check(name),
+        Some(rest) => check(rest),
+        None => {
+            vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")]
         }
     }
 }

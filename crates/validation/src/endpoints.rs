@@ -228,13 +228,16 @@ pub(crate) fn endpoint_slice_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
 
 /// What to tell who writes an EndpointSlice.
 pub(crate) fn endpoint_slice_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
-    if new.get("addressType").text() == "FQDN" {
-        if old.is_none() {
-            new.child("spec").child("addressType").warn("FQDN endpoints are deprecated");
-        }
-    } else {
-        for endpoint in new.get("endpoints").items() {
-            endpoint.get("addresses").items().for_each(|address| warn_ip(address, address.text()));
-        }
+    if old.is_none() && new.get("addressType").text() == "FQDN" {
+        new.child("spec").child("addressType").warn("FQDN endpoints are deprecated");
+    }
+    // These controllers copy what others wrote: they cannot help it.
+    const COPYING: [&str; 2] =
+        ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+    if COPYING.contains(&new.metadata().get("labels").str("endpointslice.kubernetes.io/managed-by")) {
+        return;
+    }
+    for endpoint in new.get("endpoints").items() {
+        endpoint.get("addresses").items().for_each(|address| warn_ip(address, address.text()));
     }
 }

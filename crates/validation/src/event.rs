@@ -1,6 +1,9 @@
 //! Events. Those that come through `events.k8s.io/v1` have to keep to more rules, see [`strict`].
 
-use concord_meta::{field::BadValue, names};
+use concord_meta::{
+    field::BadValue,
+    names::{self, NameRule},
+};
 
 use crate::{
     internal, meta,
@@ -62,11 +65,12 @@ pub(crate) fn event_update<'v>(_: &str, new: Root<'v>, _: Root<'v>) {
     event(new);
 }
 
-/// What `events.k8s.io/v1` demands of events besides: it has no fields of the old kind, and only a series goes on.
+/// What `events.k8s.io/v1` demands of events besides: it has no fields of the old kind, and only a series goes on. Unlike
+/// other kinds' rules those of a new event are about its metadata as well, in upstream's order.
 pub(crate) fn strict<'v>(new: Root<'v>, old: Option<Root<'v>>) {
     any(new, "reportingController");
     let Some(old) = old else { return strict_create(new) };
-    meta::finalizers(new);
+    meta::update(new, old);
     if !same(new.get("series").value(), old.get("series").value()) {
         series(new);
     }
@@ -106,7 +110,7 @@ const IMMUTABLES: [(&str, Show); 14] = [
 
 fn strict_create(root: Root<'_>) {
     const UNSET: &str = "needs to be unset";
-    root.metadata().get("name").check(names::dns1123_subdomain);
+    meta::named(root, NameRule::Dns1123Subdomain);
     meta::finalizers(root);
     series(root);
     let time = root.get("eventTime");

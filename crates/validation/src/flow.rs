@@ -277,7 +277,7 @@ fn queuing(node: Node<'_>) {
     if hand > 0 && hand > queues {
         let detail = format!("should not be greater than queues ({queues})");
         node.child("handSize").invalid(hand, detail);
-    } else if hand > 0 && entropy_bits(queues, hand) > HASH_BITS {
+    } else if hand > 0 && !is_dealt_from_a_hash(queues, hand) {
         let detail = format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
         );
@@ -285,16 +285,11 @@ fn queuing(node: Node<'_>) {
     }
 }
 
-/// The bits that dealing a hand takes: the logarithm of the falling factorial, rounded up.
-fn entropy_bits(deck: i64, hand: i64) -> u32 {
-    let mut product = 1_u128;
-    for taken in 0..hand {
-        product = product.saturating_mul(u128::try_from(deck - taken).unwrap_or(1));
-        if product > 1 << (HASH_BITS + 1) {
-            return HASH_BITS + 1;
-        }
-    }
-    product.next_power_of_two().trailing_zeros()
+/// Whether a hash has the bits that dealing a hand takes. As for upstream, each card takes as many as the first.
+fn is_dealt_from_a_hash(deck: i64, hand: i64) -> bool {
+    let (deck, hand) = (u128::try_from(deck).ok(), u32::try_from(hand).ok());
+    let hands = deck.zip(hand).and_then(|(deck, hand)| deck.checked_pow(hand));
+    hands.is_some_and(|hands| hands <= 1 << HASH_BITS)
 }
 
 pub(crate) fn priority_level_update<'v>(subresource: &str, new: Root<'v>, _: Root<'v>) {

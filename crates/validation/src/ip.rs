@@ -33,14 +33,18 @@ fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| Ipv4Addr::from(bytes))
 }
 
-/// The last two groups may be an IPv4 address, which may have leading zeros too.
+/// Groups may have any number of leading zeros. The last two may be an IPv4 address, which may have them too.
 fn parse_v6(text: &str) -> Option<Ipv6Addr> {
     if let Ok(address) = text.parse() {
         return Some(address);
     }
-    let (groups, last) = text.rsplit_once(':')?;
-    let last = parse_v4(last)?;
-    format!("{groups}:{last}").parse().ok()
+    let group = |group: &str| match group.trim_start_matches('0') {
+        _ if group.contains('.') => Some(parse_v4(group)?.to_string()),
+        "" if !group.is_empty() => Some("0".to_owned()),
+        short => Some(short.to_owned()),
+    };
+    let groups: Option<Vec<String>> = text.split(':').map(group).collect();
+    groups?.join(":").parse().ok()
 }
 
 /// What Go calls an IPv4 address: also one that is written as a mapped IPv6 address.
@@ -135,15 +139,23 @@ impl Cidr {
         }
     }
 
+    /// The network as Go understands it: one of mapped addresses is one of IPv4 addresses.
+    fn network(self) -> Self {
+        let address = self.masked().to_canonical();
+        let mapped = address.is_ipv4() && self.address.is_ipv6();
+        let prefix = if mapped { self.prefix.saturating_sub(96) } else { self.prefix };
+        Self { address, prefix }
+    }
+
     /// How Go writes the network.
     pub(crate) fn canonical(self) -> String {
-        format!("{}/{}", canonical(self.masked()), self.prefix)
+        let Self { address, prefix } = self.network();
+        format!("{address}/{prefix}")
     }
 
     pub(crate) fn contains(self, other: IpAddr) -> bool {
-        let same_family =
-            matches!((self.address, other), (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)));
-        same_family && Self { address: other, prefix: self.prefix }.masked() == self.masked()
+        let (Self { address, prefix }, other) = (self.network(), other.to_canonical());
+        address.is_ipv4() == other.is_ipv4() && Self { address: other, prefix }.masked() == address
     }
 }
 

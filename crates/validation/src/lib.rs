@@ -54,7 +54,7 @@ mod volume;
 use concord_meta::field;
 use serde_json::{Map, Value};
 
-pub use self::gates::Gates;
+pub use self::{gates::Gates, rules::same_amounts};
 use self::{
     kinds::Rules,
     node::{Findings, Root},
@@ -68,6 +68,7 @@ pub type Object = Map<String, Value>;
 pub struct Validator {
     rules: &'static Rules,
     gates: Gates,
+    now: Option<i64>,
 }
 
 /// The rules of a kind, if it is one that has some. Group and kind are those of the storage version.
@@ -81,10 +82,11 @@ pub struct Validator {
 /// ```
 #[must_use]
 pub fn of(group: &str, kind: &str) -> Option<Validator> {
-    kinds::KINDS
-        .iter()
-        .find(|rules| rules.kind == kind && rules.group == group)
-        .map(|rules| Validator { rules, gates: Gates::default() })
+    kinds::KINDS.iter().find(|rules| rules.kind == kind && rules.group == group).map(|rules| Validator {
+        rules,
+        gates: Gates::default(),
+        now: None,
+    })
 }
 
 /// What is wrong with an Event, in its stored form, that comes through `events.k8s.io/v1`, beyond what is wrong with any;
@@ -96,11 +98,26 @@ pub fn strict_event(new: &Object, old: Option<&Object>) -> Vec<field::Error> {
     findings.take()
 }
 
+/// What is wrong with the finalizers of a new object, beyond what is wrong with any object's: those without a domain are
+/// Kubernetes' own.
+#[must_use]
+pub fn finalizers(object: &Object) -> Vec<field::Error> {
+    let findings = Findings::default();
+    meta::finalizers(Root::new(&findings, object));
+    findings.take()
+}
+
 impl Validator {
     /// The same rules where other features are on than v1.36 has by default.
     #[must_use]
     pub fn with(self, gates: Gates) -> Self {
         Self { gates, ..self }
+    }
+
+    /// The same rules at a time, in seconds since 1970. Without one nothing is too early or too late.
+    #[must_use]
+    pub fn at(self, now: i64) -> Self {
+        Self { now: Some(now), ..self }
     }
 
     /// What is wrong with a new object beyond what any object's metadata must be.
@@ -118,7 +135,7 @@ impl Validator {
     /// What is wrong with a changed object, which was `old` before. The subresource is empty for the object itself.
     #[must_use]
     pub fn update(self, subresource: &str, new: &Object, old: &Object) -> Vec<field::Error> {
-        let findings = Findings::new(self.gates);
+        let findings = Findings::new(self.gates).at(self.now);
         (self.rules.update)(subresource, Root::new(&findings, new), Root::new(&findings, old));
         findings.take()
     }

@@ -65,14 +65,14 @@ pub(crate) fn whole(root: Root<'_>) {
 
 /// The same for the few kinds whose finalizers may have any name.
 pub(crate) fn whole_any_finalizers(root: Root<'_>) {
+    named(root, NameRule::PathSegment);
+}
+
+/// The same with a rule for names.
+pub(crate) fn named(root: Root<'_>, rule: NameRule) {
     if let Some(metadata) = metadata(root) {
         let scope = if metadata.contains_key("namespace") { Scope::Namespaced } else { Scope::Cluster };
-        root.extend(objectmeta::validate_create(
-            metadata,
-            scope,
-            NameRule::PathSegment,
-            &Path::new("metadata"),
-        ));
+        root.extend(objectmeta::validate_create(metadata, scope, rule, &Path::new("metadata")));
     }
 }
 

@@ -45,14 +45,16 @@ fn check(node: Node<'_>, problems: &[String]) {
 }
 
 pub(crate) fn migration_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
-    meta::update(new, old);
     if is_first(new) {
         return alpha::migration_update(subresource, new, old);
     }
     if subresource == "status" {
+        meta::update(new, old);
         return status_update(new.get("status"), old.get("status"));
     }
+    meta::whole(new);
     migration(new);
+    meta::update(new, old);
     let (spec, before) = (new.get("spec"), old.get("spec"));
     let target = |spec: Node<'v>| (spec.get("resource").str("group"), spec.get("resource").str("resource"));
     if target(spec) != target(before) {
@@ -71,7 +73,8 @@ fn status_update<'v>(status: Node<'v>, before: Node<'v>) {
     if !was.is_empty() && was != text {
         revision.invalid(text, IMMUTABLE);
     }
-    ends(status, before, shown);
+    ends_once(status, shown);
+    stays(status, before, shown);
 }
 
 /// Whether a condition is true.
@@ -80,18 +83,21 @@ fn holds(status: Node<'_>, kind: &str) -> bool {
     conditions.any(|condition| condition.str("type") == kind && condition.str("status") == "True")
 }
 
-/// What has ended has ended in one way, and stays so.
-fn ends<'v>(status: Node<'v>, before: Node<'v>, shown: impl Fn(Node<'v>) -> BadValue) {
+/// What has ended has ended in one way.
+fn ends_once<'v>(status: Node<'v>, shown: impl Fn(Node<'v>) -> BadValue) {
     let all = status.get("conditions");
-    let [succeeded, failed] = ["Succeeded", "Failed"].map(|kind| holds(status, kind));
-    if succeeded && failed {
+    if holds(status, "Succeeded") && holds(status, "Failed") {
         all.invalid(shown(all), "Both success and failed conditions cannot be true at the same time");
     }
-    if holds(before, "Succeeded") && !succeeded {
-        all.invalid(shown(all), "Success condition cannot be set to false once it is true");
-    }
-    if holds(before, "Failed") && !failed {
-        all.invalid(shown(all), "Failed condition cannot be set to false once it is true");
+}
+
+/// What has ended stays so.
+fn stays<'v>(status: Node<'v>, before: Node<'v>, shown: impl Fn(Node<'v>) -> BadValue) {
+    let all = status.get("conditions");
+    for (kind, word) in [("Succeeded", "Success"), ("Failed", "Failed")] {
+        if holds(before, kind) && !holds(status, kind) {
+            all.invalid(shown(all), format!("{word} condition cannot be set to false once it is true"));
+        }
     }
 }
 

@@ -11,15 +11,19 @@ pub(crate) use self::{
 };
 use crate::{
     internal,
-    ip::{Cidr, strict_cidr, strict_ip},
+    ip::{Cidr, is_v4, strict_cidr, strict_ip},
     meta,
     node::{Node, Root},
     rules::{IMMUTABLE, same},
 };
 
 pub(crate) fn ip_address(root: Root<'_>) {
-    let name = root.child("metadata").child("name");
-    strict_ip(name, root.name());
+    let metadata = root.child("metadata");
+    let prefix = root.metadata().str("generateName");
+    if !prefix.is_empty() {
+        strict_ip(metadata.child("generateName"), prefix);
+    }
+    strict_ip(metadata.child("name"), root.name());
     let parent = root.get("spec").get("parentRef");
     if !parent.is_set() {
         return parent.required("");
@@ -61,7 +65,7 @@ fn cidrs<'v>(node: Node<'v>, spec: Node<'v>) {
     let families: Vec<bool> = node
         .items()
         .filter_map(|cidr| Cidr::parse_sloppy(cidr.text()))
-        .map(|cidr| cidr.address.is_ipv4())
+        .map(|cidr| is_v4(cidr.masked()))
         .collect();
     if let [first, second] = families.as_slice()
         && first == second

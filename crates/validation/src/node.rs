@@ -6,6 +6,8 @@
 //!
 //! Members of a wrong type are as good as absent: that types are right is the schema's business.
 
+mod told;
+
 use std::{borrow::Cow, cell::RefCell};
 
 use concord_meta::field::{BadValue, Error, Path};
@@ -20,6 +22,7 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Default)]
 pub(crate) struct Findings<'v> {
     gates: Gates,
+    now: Option<i64>,
     steps: RefCell<Vec<(u32, Step<'v>)>>,
     errors: RefCell<Vec<Error>>,
     warnings: RefCell<Vec<String>>,
@@ -29,6 +32,8 @@ pub(crate) struct Findings<'v> {
 enum Step<'v> {
     Field(&'v str),
     Key(&'v str),
+    /// A key of which only this many bytes are shown.
+    Cut(&'v str, usize),
     Index(usize),
 }
 
@@ -36,6 +41,11 @@ impl<'v> Findings<'v> {
     /// Nothing yet, where these features are on.
     pub(crate) fn new(gates: Gates) -> Self {
         Self { gates, ..Self::default() }
+    }
+
+    /// The same at a time, in seconds since 1970.
+    pub(crate) fn at(self, now: Option<i64>) -> Self {
+        Self { now, ..self }
     }
 
     /// The errors so far, in the order of their discovery.
@@ -68,6 +78,7 @@ impl<'v> Findings<'v> {
         way.iter().rev().fold(Path::nil(), |path, step| match step {
             Step::Field(name) => path.child(name),
             Step::Key(key) => path.key(key),
+            Step::Cut(key, max) => path.key(&told::cut(key, *max)),
             Step::Index(index) => path.index(*index),
         })
     }
@@ -190,6 +201,11 @@ impl<'v> Node<'v> {
     /// Whether a feature is there.
     pub(crate) fn gate(self, gate: Gate) -> bool {
         self.findings.gates.has(gate)
+    }
+
+    /// The place of a map's entry whose key is shown without its middle if it has more bytes.
+    pub(crate) fn cut_key(self, key: &'v str, max: usize) -> Self {
+        self.to(Step::Cut(key, max), self.raw(key))
     }
 
     /// The same place with another value.
@@ -362,32 +378,6 @@ impl<'v> Node<'v> {
 
     pub(crate) fn internal_error(self, detail: String) {
         self.report(|path| Error::internal(path, detail));
-    }
-
-    /// Tells what rules find in a value that is not the object's own, such as what an annotation says, as if it stood here.
-    pub(crate) fn aside(self, value: Value, rules: impl for<'a> FnOnce(Node<'a>)) {
-        let object = Map::from_iter([(String::new(), value)]);
-        let findings = Findings::new(self.findings.gates);
-        rules(Root::new(&findings, &object).get(""));
-        let (here, found) = (self.path(), findings.take().into_iter());
-        let moved = found.map(|error| Error { field: format!("{here}{}", error.field), ..error });
-        self.findings.errors.borrow_mut().extend(moved);
-    }
-
-    /// Where this is, as text.
-    pub(crate) fn path(self) -> String {
-        self.findings.path(self.at).to_string()
-    }
-
-    /// Warns about what stands here.
-    pub(crate) fn warn(self, detail: &str) {
-        let text = format!("{}: {detail}", self.path());
-        self.findings.warnings.borrow_mut().push(text);
-    }
-
-    /// Warns without naming the place.
-    pub(crate) fn warn_plainly(self, text: String) {
-        self.findings.warnings.borrow_mut().push(text);
     }
 
     /// Adds to what the last error says; for the few whose detail upstream sets afterwards.

@@ -13,8 +13,11 @@ const MAX_VERSION_PRIORITY: i64 = 1000;
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 pub(crate) fn api_service(root: Root<'_>) {
-    let spec = root.get("spec");
-    name(root, spec);
+    names_say_what_is_served(root);
+    served(root.get("spec"));
+}
+
+fn served(spec: Node<'_>) {
     group_and_version(spec);
     priority(spec.get("groupPriorityMinimum"), MAX_GROUP_PRIORITY);
     priority(spec.get("versionPriority"), MAX_VERSION_PRIORITY);
@@ -29,18 +32,24 @@ pub(crate) fn api_service_update<'v>(subresource: &str, new: Root<'v>, old: Root
     match subresource {
         "status" => status(new.get("status")),
         _ => {
+            names_say_what_is_served(new);
             meta::whole_any_finalizers(new);
-            api_service(new);
+            served(new.get("spec"));
         }
     }
 }
 
-/// The name says what is served. What could be no name at all is told about elsewhere.
-fn name(root: Root<'_>, spec: Node<'_>) {
-    let (name, required) = (root.name(), format!("{}.{}", spec.str("version"), spec.str("group")));
-    if name != required && !name.is_empty() && names::path_segment(name).is_empty() {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {}", go::quote(&required));
-        root.metadata().child("name").invalid(name, detail);
+/// The name says what is served, and so does what it is made of, if that is given. What could be no name at all is told
+/// about elsewhere.
+fn names_say_what_is_served(root: Root<'_>) {
+    let spec = root.get("spec");
+    let required = format!("{}.{}", spec.str("version"), spec.str("group"));
+    for member in ["generateName", "name"] {
+        let name = root.metadata().get(member);
+        let text = name.text();
+        if text != required && !text.is_empty() && names::path_segment(text).is_empty() {
+            name.invalid(text, format!("must be `spec.version+\".\"+spec.group`: {}", go::quote(&required)));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules that many fields share.
 
-use concord_meta::{field::BadValue, names};
+use concord_meta::{Quantity, field::BadValue, names};
 
 use serde_json::Value;
 
@@ -159,7 +159,10 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
-            names.into_iter().all(|name| same(a.get(name), b.get(name)))
+            names.into_iter().all(|name| {
+                let (a, b) = (a.get(name), b.get(name));
+                same_amounts(name, a, b) || same(a, b)
+            })
         }
         (Some(Value::Array(a)), Some(Value::Array(b))) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b)))
@@ -167,6 +170,30 @@ pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
         (Some(a), Some(b)) => a == b,
         (a, b) => [a, b].into_iter().flatten().all(is_empty),
     }
+}
+
+/// Members of any kind that are amounts, or maps of them.
+const AMOUNTS: [&str; 8] =
+    ["capacity", "consumedCapacity", "divisor", "limits", "overhead", "podFixed", "requests", "sizeLimit"];
+
+/// Whether a member of that name says the same amounts in both values, however they are written: `1Ki` is 1024.
+pub fn same_amounts(name: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
+    let same_text = |a: &str, b: &str| match (a.parse::<Quantity>(), b.parse::<Quantity>()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    };
+    let same_value = |a: &Value, b: &Value| match (a, b) {
+        (Value::String(a), Value::String(b)) => same_text(a, b),
+        _ => a == b,
+    };
+    AMOUNTS.contains(&name)
+        && match (a, b) {
+            (Some(Value::Object(a)), Some(Value::Object(b))) => {
+                a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same_value(a, b)))
+            }
+            (Some(a), Some(b)) => same_value(a, b),
+            _ => false,
+        }
 }
 
 fn is_empty(value: &Value) -> bool {

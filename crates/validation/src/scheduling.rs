@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     conditions::conditions,
-    meta,
+    internal, meta,
     node::{Node, Root},
     rules::{IMMUTABLE, qualified_name, same},
 };
@@ -279,9 +279,15 @@ fn first_update<'v>(new: Root<'v>, old: Root<'v>) {
     let (spec, before) = (new.get("spec"), old.get("spec"));
     let is_same = |name: &str| same(spec.raw(name), before.raw(name));
     if before.has("controllerRef") && !is_same("controllerRef") {
-        new.child("controllerRef").holding(spec.raw("controllerRef")).wrong(IMMUTABLE);
+        let controller = spec.get("controllerRef");
+        let shown = match controller.is_set() {
+            true => internal::shown("WorkloadControllerReference", controller.value()),
+            false => controller.shown(),
+        };
+        new.child("controllerRef").invalid(shown, IMMUTABLE);
     }
     if !is_same("podGroups") {
-        new.child("podGroups").holding(spec.raw("podGroups")).wrong(IMMUTABLE);
+        let shown = internal::shown_list("WorkloadPodGroup", spec.get("podGroups").list());
+        new.child("podGroups").invalid(shown, IMMUTABLE);
     }
 }

@@ -83,6 +83,7 @@ fn topologies(topologies: Node<'_>) {
             }
             known.sort_unstable();
             known.dedup();
+            keys.retain(|(before, _)| *before != key.text());
             keys.push((key.text(), known));
         }
         keys.sort_unstable();
@@ -302,6 +303,23 @@ pub(crate) fn csi_node_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {
             if !same(Some(&driver), Some(&fixed(before))) {
                 drivers.invalid(crate::internal::shown("CSINodeDriver", Some(&driver)), IMMUTABLE);
             }
+        }
+    }
+}
+
+/// What to tell who writes about the room that a driver has.
+pub(crate) fn csi_storage_capacity_warnings<'v>(new: Root<'v>, _: Option<Root<'v>>) {
+    let topology = new.get("nodeTopology");
+    for expression in topology.get("matchExpressions").items() {
+        let key = expression.str("key");
+        if let Some(warning) = crate::pod::node_label(key) {
+            expression.child("key").warn(&format!("{key} is {warning}"));
+        }
+    }
+    let labels = topology.get("matchLabels");
+    for (label, _) in labels.object().into_iter().flatten() {
+        if let Some(warning) = crate::pod::node_label(label) {
+            labels.child(label).warn(warning);
         }
     }
 }

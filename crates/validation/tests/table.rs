@@ -6,9 +6,12 @@
 //! create spec/type="X" ; spec/ports-       set a member, remove one
 //! update/status spec/x=1 => status/y=2     update through a subresource, after the object was changed as before the arrow
 //! [A=true B=false] create spec/x=1         the same where feature A is on and B off
+//! [now=1] update spec/x=1                  the same a second after 1970 began
 //! warn spec/x=1, warn/update, warn/status  what the client is told of, if it is made or changed so
 //!   spec.type: Unsupported value: "X"      the errors that follow, one per line, `\n` for line breaks
 //! ```
+//!
+//! `{{"k#":"",*513}}` stands for the text between `{{` and `*`, 513 times, with the numbers from 0 on for `#`.
 //!
 //! `populated` has more of them, made from objects in which most fields are set: one field after the other was changed,
 //! and of the answers each was kept once. What is after `~` in the name of a file only tells objects of one kind apart.
@@ -48,6 +51,16 @@ fn apply(object: &Value, changes: &str) -> Value {
         }
     }
     object
+}
+
+/// Writes out what is to be repeated.
+fn expand(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("{{") else { return text.to_owned() };
+    let (repeated, after) = rest.split_once("}}").unwrap_or_else(|| panic!("{text}: no end"));
+    let (part, times) = repeated.rsplit_once('*').unwrap_or_else(|| panic!("{text}: no number"));
+    let times: usize = times.parse().unwrap_or_else(|_| panic!("{text}: no number"));
+    let parts: String = (0..times).map(|number| part.replace('#', &number.to_string())).collect();
+    format!("{before}{parts}{}", expand(after))
 }
 
 fn unescape(name: &str) -> String {
@@ -95,6 +108,9 @@ fn gated(validator: Validator, row: &str) -> (Validator, &str) {
     let Some((gates, row)) = row.strip_prefix('[').and_then(|row| row.split_once("] ")) else {
         return (validator, row);
     };
+    if let Some(now) = gates.strip_prefix("now=") {
+        return (validator.at(now.parse().expect("a time")), row);
+    }
     let set: Vec<(&str, bool)> = gates
         .split(' ')
         .map(|gate| gate.split_once('=').unwrap_or_else(|| panic!("{gate}: no value")))
@@ -110,7 +126,8 @@ fn gated(validator: Validator, row: &str) -> (Validator, &str) {
 }
 
 fn answer(validator: Validator, base: &Value, action: &str) -> Vec<String> {
-    let (validator, action) = gated(validator, action);
+    let action = expand(action);
+    let (validator, action) = gated(validator, &action);
     let (verb, changes) = action.split_once(' ').unwrap_or((action, ""));
     let (before, changes) = changes.split_once(" => ").unwrap_or(("", changes));
     let old = apply(base, before);
@@ -143,7 +160,7 @@ fn check_file(path: &Path) -> (usize, Vec<String>) {
     while let Some(action) = lines.next() {
         let mut expected = Vec::new();
         while let Some(line) = lines.next_if(|line| line.starts_with("  ")) {
-            expected.push(line[2..].to_owned());
+            expected.push(expand(&line[2..]));
         }
         let answer: Vec<String> =
             answer(validator, &base, action).iter().map(|text| text.replace('\n', "\\n")).collect();

@@ -68,7 +68,9 @@ const ODD: &[&str] = &[
     "lists",
     "pods",
     "storage-versions",
+    "strategies",
     "verbs",
+    "workloads",
 ];
 const KINDS: &[&str] = &["devices", "kinds", "admission"];
 /// What is asked of definitions, and of the objects that they define.

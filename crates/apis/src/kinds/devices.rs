@@ -44,8 +44,20 @@ fn create(context: &Context, object: &mut Object) {
     date_taints(context, object);
 }
 
-fn update(context: &Context, _: Part<'_>, new: &mut Object, _: &Object) {
+fn update(context: &Context, _: Part<'_>, new: &mut Object, old: &Object) {
+    forget_date(new, old);
     date_taints(context, new);
+}
+
+/// A taint that gets another effect is a new one, unless somebody says since when there is it.
+fn forget_date(new: &mut Object, old: &Object) {
+    let Some(before) = old.get("spec").and_then(|spec| spec.get("taint")) else { return };
+    let taint = new.get_mut("spec").and_then(|spec| spec.get_mut("taint"));
+    let Some(Value::Object(taint)) = taint else { return };
+    let same = |name: &str| taint.get(name) == before.get(name);
+    if !same("effect") && same("timeAdded") {
+        taint.remove("timeAdded");
+    }
 }
 
 /// A taint without a time was added now. Upstream has it among the defaults, which have no clock here.
@@ -73,6 +85,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_taint_with_another_effect_is_dated_again() {
+        let rule = |effect: &str, time: &str| {
+            let taint = json!({"key": "a", "effect": effect, "timeAdded": time});
+            Object::from_iter([("spec".to_owned(), json!({"taint": taint}))])
+        };
+        let old = rule("NoSchedule", "t");
+        for (effect, time, kept) in
+            [("NoSchedule", "t", true), ("NoExecute", "t", false), ("NoExecute", "u", true)]
+        {
+            let mut new = rule(effect, time);
+            forget_date(&mut new, &old);
+            assert_eq!(new["spec"]["taint"].get("timeAdded").is_some(), kept, "{effect} {time}");
+        }
+    }
 
     #[test]
     fn what_is_said_about_devices_goes_with_their_allocation() {

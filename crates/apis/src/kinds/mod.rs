@@ -5,10 +5,12 @@ mod autoscalers;
 mod certificates;
 mod daemon_sets;
 mod definitions;
+mod deployments;
 mod devices;
 mod drivers;
 mod endpoint_slices;
 mod image_volumes;
+mod ip_addresses;
 mod jobs;
 mod namespaces;
 mod nodes;
@@ -18,6 +20,7 @@ mod quality_of_service;
 mod secrets;
 mod service_accounts;
 mod services;
+mod stateful_sets;
 mod storage_versions;
 mod volumes;
 
@@ -34,6 +37,8 @@ type Warnings = fn(&FeatureGates, &Object, Option<&Object>) -> Vec<String>;
 /// What one kind does.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
+    /// Before the defaults: why an object cannot be read.
+    pub(crate) unreadable: Option<fn(&Object) -> Option<String>>,
     /// After the defaults: what is never stored as a client says it.
     pub(crate) default: Option<fn(&mut Object)>,
     /// Before a create or an update is prepared, with what was there before: what belongs to features that are off, where a
@@ -43,6 +48,8 @@ pub(crate) struct Hooks {
     pub(crate) create: Option<fn(&Context, &mut Object)>,
     /// After the common preparation of an update.
     pub(crate) update: Option<fn(&Context, Part<'_>, &mut Object, &Object)>,
+    /// Whether the metadata of a new object is looked at only if nothing else is wrong with it.
+    pub(crate) metadata_comes_last: bool,
     /// What is wrong with a new object, beyond what is wrong with every kind.
     pub(crate) validate_create: Option<ValidateCreate>,
     /// What is wrong with a changed one.
@@ -66,10 +73,12 @@ pub(crate) struct Hooks {
 impl Hooks {
     /// Nothing.
     const NONE: Self = Self {
+        unreadable: None,
         default: None,
         drop: None,
         create: None,
         update: None,
+        metadata_comes_last: false,
         validate_create: None,
         validate_update: None,
         warnings: None,
@@ -86,25 +95,29 @@ impl Hooks {
 pub(crate) fn hooks(group: &str, plural: &str) -> Hooks {
     match (group, plural) {
         ("", "namespaces") => namespaces::HOOKS,
+        ("" | "events.k8s.io", "events") => Hooks { metadata_comes_last: true, ..Hooks::NONE },
         ("", "limitranges") => Hooks { names_itself: true, ..Hooks::NONE },
         ("", "nodes") => nodes::HOOKS,
         ("", "persistentvolumeclaims") => volumes::CLAIMS,
         ("", "persistentvolumes") => volumes::VOLUMES,
         ("", "pods") => pods::HOOKS,
-        ("", "podtemplates" | "replicationcontrollers")
-        | ("apps", "deployments" | "replicasets" | "statefulsets")
-        | ("batch", "cronjobs") => image_volumes::TEMPLATES,
+        ("", "podtemplates" | "replicationcontrollers") | ("apps", "replicasets") | ("batch", "cronjobs") => {
+            image_volumes::TEMPLATES
+        }
         ("", "secrets") => secrets::HOOKS,
         ("", "serviceaccounts") => service_accounts::HOOKS,
         ("", "services") => services::HOOKS,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definitions::HOOKS,
         ("apiregistration.k8s.io", "apiservices") => api_services::HOOKS,
         ("apps", "daemonsets") => daemon_sets::HOOKS,
+        ("apps", "deployments") => deployments::HOOKS,
+        ("apps", "statefulsets") => stateful_sets::HOOKS,
         ("autoscaling", "horizontalpodautoscalers") => autoscalers::HOOKS,
         ("batch", "jobs") => jobs::HOOKS,
         ("certificates.k8s.io", "certificatesigningrequests") => certificates::HOOKS,
         ("discovery.k8s.io", "endpointslices") => endpoint_slices::HOOKS,
         ("internal.apiserver.k8s.io", "storageversions") => storage_versions::HOOKS,
+        ("networking.k8s.io", "ipaddresses") => ip_addresses::HOOKS,
         ("resource.k8s.io", "resourceclaims") => devices::CLAIMS,
         ("resource.k8s.io", "devicetaintrules" | "resourceslices") => devices::HOOKS,
         ("resource.k8s.io", "resourcepoolstatusrequests") => devices::REQUESTS,

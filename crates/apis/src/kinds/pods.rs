@@ -145,6 +145,29 @@ mod tests {
     }
 
     #[test]
+    fn pods_have_time_to_end_where_they_run() {
+        for (node, phase, own, asked, period) in [
+            ("", "Pending", Some(30), None, 0),
+            ("", "Pending", Some(30), Some(5), 0),
+            ("n", "Running", Some(30), None, 30),
+            ("n", "Running", Some(30), Some(5), 5),
+            ("n", "Running", Some(30), Some(0), 0),
+            ("n", "Running", Some(30), Some(-1), 1),
+            ("n", "Running", Some(-7), None, 1),
+            ("n", "Running", None, None, 0),
+            ("n", "Succeeded", Some(30), None, 0),
+            ("n", "Failed", Some(30), Some(5), 0),
+        ] {
+            let pod = json!({
+                "spec": {"nodeName": node, "terminationGracePeriodSeconds": own}, "status": {"phase": phase},
+            });
+            let options = DeleteOptions { grace_period_seconds: asked, ..DeleteOptions::default() };
+            let given = grace(pod.as_object().expect("an object"), &options);
+            assert_eq!(given, period, "{pod} {asked:?}");
+        }
+    }
+
+    #[test]
     fn constraints_are_written_out_where_the_feature_is() {
         let release = concord_builtins::Release::LATEST;
         for (gates, expressions) in

@@ -25,6 +25,7 @@ fn validate_create(_: &FeatureGates, object: &Object) -> Vec<field::Error> {
         let invalid = |problem: String| field::Error::invalid(&path.child(member), name, problem);
         errors.extend(name_problems(name).into_iter().map(invalid));
     }
+    errors.extend(concord_validation::finalizers(object));
     errors
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use concord_meta::Status;
-use concord_registry::{Invocation, Object, Virtual, metadata_mut};
+use concord_registry::{Invocation, Object, Virtual};
 use concord_schema::Schema;
 use serde_json::{Value, json};
 
@@ -28,7 +28,8 @@ impl Virtual for SelfSubjectReview {
         if !user.extra.is_empty() {
             info.insert("extra".to_owned(), json!(user.extra));
         }
-        metadata_mut(&mut body).insert("creationTimestamp".to_owned(), context.now.to_string().into());
+        // Upstream answers with an object of its own: nothing of what was sent comes back.
+        body.insert("metadata".to_owned(), json!({"creationTimestamp": context.now.to_string()}));
         body.insert("status".to_owned(), json!({ "userInfo": info }));
         Ok(body)
     }

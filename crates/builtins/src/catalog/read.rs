@@ -240,6 +240,7 @@ fn strategy(words: &'static str) -> Option<StrategyFacts> {
 
 fn name_rule(word: &str) -> Option<NameRule> {
     Some(match word {
+        "long-name" => NameRule::LongName,
         "label" => NameRule::Label,
         "service" => NameRule::Service,
         "path-segment" => NameRule::PathSegment,

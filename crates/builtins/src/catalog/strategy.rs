@@ -50,6 +50,8 @@ pub enum NameRule {
     /// A DNS-1123 subdomain.
     #[default]
     Subdomain,
+    /// A DNS-1123 subdomain, asked of the name alone and not of a `generateName`.
+    LongName,
     /// A DNS-1123 label.
     Label,
     /// A DNS-1123 label, or a DNS-1035 label where the feature RelaxedServiceNameValidation is off.

@@ -6,7 +6,7 @@ use concord_cel::{
 };
 use concord_meta::{field::BadValue, names};
 
-use super::{expression, given_one_of, match_conditions, resource_names, rule_with_operations};
+use super::{expression, given_one_of, match_conditions, not_static, resource_names, rule_with_operations};
 use crate::{
     conditions,
     labels::{Values, selector},
@@ -25,6 +25,7 @@ const RESERVED: &str = "true false null in as break const continue else for func
 
 pub(crate) fn validating_policy(root: Root<'_>) {
     validating_spec(root, false);
+    not_static(root);
 }
 
 fn validating_spec(root: Root<'_>, same_conditions: bool) {
@@ -181,7 +182,11 @@ fn audit_annotations(annotations: Node<'_>, policy: &str, env: &Env) {
             length if length > MAX_VALUE_EXPRESSION => {
                 value.required(format!("must not exceed {MAX_VALUE_EXPRESSION} bytes in length"));
             }
-            _ => expression(value, env, &[Type::String, Type::Null]),
+            _ => {
+                if let Err(why) = compile(env, value.text().trim(), &[Type::String, Type::Null]) {
+                    value.invalid(value.text(), why);
+                }
+            }
         }
         if seen.contains(&key.text()) {
             key.duplicate(key.text());
@@ -247,7 +252,11 @@ fn param_ref(reference: Node<'_>) {
 }
 
 pub(crate) fn validating_binding(root: Root<'_>) {
-    let spec = root.get("spec");
+    validating_binding_spec(root.get("spec"));
+    not_static(root);
+}
+
+fn validating_binding_spec(spec: Node<'_>) {
     binding(spec);
     let actions = spec.get("validationActions");
     let mut seen: Vec<&str> = Vec::new();
@@ -268,11 +277,12 @@ pub(crate) fn validating_binding(root: Root<'_>) {
 
 pub(crate) fn validating_binding_update<'v>(_: &str, new: Root<'v>, _: Root<'v>) {
     meta::whole_any_finalizers(new);
-    validating_binding(new);
+    validating_binding_spec(new.get("spec"));
 }
 
 pub(crate) fn mutating_policy(root: Root<'_>) {
     mutating_spec(root.get("spec"), false);
+    not_static(root);
 }
 
 /// Requests that delete are never changed.
@@ -334,12 +344,16 @@ pub(crate) fn mutating_policy_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) 
 }
 
 pub(crate) fn mutating_binding(root: Root<'_>) {
-    let spec = root.get("spec");
+    mutating_binding_spec(root.get("spec"));
+    not_static(root);
+}
+
+fn mutating_binding_spec(spec: Node<'_>) {
     binding(spec);
     no_deletes(spec.get("matchResources"));
 }
 
 pub(crate) fn mutating_binding_update<'v>(_: &str, new: Root<'v>, _: Root<'v>) {
     meta::whole_any_finalizers(new);
-    mutating_binding(new);
+    mutating_binding_spec(new.get("spec"));
 }

@@ -3,7 +3,7 @@
 use concord_cel::admission::{Optional, environment};
 use concord_meta::names;
 
-use super::{match_conditions, rule_with_operations};
+use super::{match_conditions, not_static, rule_with_operations};
 use crate::{
     labels::{Values, selector},
     meta,
@@ -36,10 +36,12 @@ const STRICT: Leniency = Leniency {
 
 pub(crate) fn validating_webhooks(root: Root<'_>) {
     hooks(root, false, STRICT);
+    not_static(root);
 }
 
 pub(crate) fn mutating_webhooks(root: Root<'_>) {
     hooks(root, true, STRICT);
+    not_static(root);
 }
 
 pub(crate) fn validating_webhooks_update<'v>(_: &str, new: Root<'v>, old: Root<'v>) {

@@ -3,7 +3,9 @@
 use concord_meta::{field::BadValue, names};
 use serde_json::{Map, Value};
 
-use super::{NO_MATCH, required_selector, selects, template_labels};
+use super::{
+    NO_MATCH, amount, at_most_all, int_or_percent, required_selector, selects, shown, template_labels,
+};
 use crate::{
     internal, labels, meta,
     node::{Node, Root},
@@ -107,13 +109,26 @@ fn strategy(strategy: Node<'_>) {
             rolling.invalid(shown, "only allowed for updateStrategy 'RollingUpdate'");
         }
         "OnDelete" => {}
-        // How many replicas may be unavailable is behind a gate that is off.
-        "RollingUpdate" => rolling.get("partition").nonnegative(),
+        "RollingUpdate" => {
+            rolling.get("partition").nonnegative();
+            max_unavailable(rolling.get("maxUnavailable"));
+        }
         _ => {
             let shown = internal::shown("StatefulSetUpdateStrategy", strategy.value());
             strategy.invalid(shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
+}
+
+fn max_unavailable(node: Node<'_>) {
+    if !node.is_set() {
+        return;
+    }
+    int_or_percent(node);
+    if amount(node) == 0 {
+        node.invalid(shown(node), "cannot be 0");
+    }
+    at_most_all(node);
 }
 
 pub(crate) fn stateful_set_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {

@@ -51,9 +51,7 @@ pub(super) fn parse(text: &str) -> Result<(), String> {
             .split_once(' ')
             .ok_or("invalid schedule format: runtime error: slice bounds out of range [:-1]".to_owned())?;
         let zone = zone.split_once('=').map_or("", |(_, zone)| zone);
-        if !looks_like_zone(zone) && !zone.is_empty() {
-            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
-        }
+        location(zone).map_err(|why| format!("provided bad location {zone}: {why}"))?;
         text = rest.trim();
     }
     if text.starts_with('@') {
@@ -147,7 +145,18 @@ fn looks_like_zone(zone: &str) -> bool {
     })
 }
 
-/// A zone that looks like one of the IANA database, which is not here to look it up in.
+/// What is wrong with the name of a zone, as Go looks it up.
+fn location(zone: &str) -> Result<(), String> {
+    match zone {
+        "" | "Local" => Ok(()),
+        _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
+            Err("time: invalid location name".to_owned())
+        }
+        _ if is_zone(zone) => Ok(()),
+        _ => Err(format!("unknown time zone {zone}")),
+    }
+}
+
 /// Whether the IANA database has a zone of this name, in exactly these letters.
 fn is_zone(name: &str) -> bool {
     const ZONES: &str = include_str!("zones.txt");
@@ -181,7 +190,7 @@ pub(super) fn time_zone(node: Node<'_>) {
         let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         node.invalid(shown(), detail);
     }
-    if zone != "Local" && !is_zone(zone) {
-        node.invalid(shown(), format!("unknown time zone {zone}"));
+    if let Err(why) = location(zone) {
+        node.invalid(shown(), why);
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::indexes;
 use crate::{
+    gates::Gate,
     node::{Node, Root},
     rules::same,
 };
@@ -53,14 +54,22 @@ pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>) {
         .iter()
         .for_each(|name| change.now.get(name).nonnegative());
     uncounted(change.now.get("uncountedTerminatedPods"));
-    conditions_together(&change);
-    times(&change);
-    targets(&change);
-    finished(&change);
-    index_lists(&change);
-    numbers(&change);
-    criteria(&change);
-    against_before(&change);
+    // Where nobody but Kubernetes writes statuses, they are believed.
+    let checked = new.gate(Gate::JobManagedBy);
+    if checked {
+        conditions_together(&change);
+        times(&change);
+        targets(&change);
+        finished(&change);
+        index_lists(&change);
+        numbers(&change);
+    }
+    let of_any_job = checked || new.gate(Gate::JobPodReplacementPolicy);
+    criteria(&change, of_any_job || is_true(change.before, "SuccessCriteriaMet"));
+    if checked {
+        against_before(&change);
+    }
+    criteria_stay(&change);
 }
 
 fn uncounted(pods: Node<'_>) {
@@ -190,13 +199,20 @@ fn numbers(change: &Change<'_>) {
     }
 }
 
-fn criteria(change: &Change<'_>) {
+/// Whether the criteria of success are met is said of any Job, or only of those that have some.
+fn criteria(change: &Change<'_>, of_any_job: bool) {
     let met = is_true(change.now, "SuccessCriteriaMet");
+    if !of_any_job && met && change.spec.str("completionMode") != "Indexed" {
+        change.refuse("cannot set SuccessCriteriaMet to NonIndexed Job");
+    }
     if met && is_true(change.now, "Failed") {
         change.refuse("cannot set SuccessCriteriaMet=True and Failed=true conditions");
     }
     if met && is_true(change.now, "FailureTarget") {
         change.refuse("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions");
+    }
+    if !of_any_job && met && !change.spec.has("successPolicy") {
+        change.refuse("cannot set SuccessCriteriaMet=True for Job without SuccessPolicy");
     }
     if change.spec.has("successPolicy") && !met && is_true(change.now, "Complete") {
         change.refuse("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True");
@@ -228,6 +244,10 @@ fn against_before(change: &Change<'_>) {
     if change.of("startTime") && !resuming && before.has("startTime") && running {
         start.invalid(shown_time(start), "field is immutable for unsuspended job once set");
     }
+}
+
+fn criteria_stay(change: &Change<'_>) {
+    let (now, before) = (change.now, change.before);
     let (met, met_before) = (is_true(now, "SuccessCriteriaMet"), is_true(before, "SuccessCriteriaMet"));
     if met_before && !met {
         change.refuse("cannot disable the SuccessCriteriaMet=True condition");

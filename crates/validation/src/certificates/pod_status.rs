@@ -18,6 +18,7 @@ const MAX_CHAIN: usize = 100 * 1024;
 /// Seconds.
 const HOUR: i64 = 60 * 60;
 const TEN_MINUTES: i64 = 10 * 60;
+const FIVE_MINUTES: u64 = 5 * 60;
 
 pub(super) fn update<'v>(new: Root<'v>, old: Root<'v>) {
     let (status, before) = (new.get("status"), old.get("status"));
@@ -79,7 +80,7 @@ fn issued(status: Node<'_>, spec: Node<'_>) {
     }
     let blocks = pem::blocks(chain.text());
     let Some(leaf) = blocks.first() else {
-        return chain.wrong("issued certificate chain must contain at least one certificate");
+        return chain.invalid(chain.text(), "issued certificate chain must contain at least one certificate");
     };
     if leaf.label != "CERTIFICATE" {
         return chain.wrong("issued certificate chain must consist entirely of CERTIFICATE PEM blocks");
@@ -150,6 +151,9 @@ fn times(status: Node<'_>, spec: Node<'_>, certificate: &X509Certificate<'_>) ->
     };
     if seconds(not_before.text()) != Some(begin) {
         return complain(not_before, "must be set to the NotBefore time encoded in the leaf certificate");
+    }
+    if status.now().is_some_and(|now| now.abs_diff(begin) >= FIVE_MINUTES) {
+        return complain(not_before, "must be set to within 5 minutes of kube-apiserver's current time");
     }
     if seconds(not_after.text()) != Some(end) {
         return complain(not_after, "must be set to the NotAfter time encoded in the leaf certificate");

@@ -24,7 +24,7 @@ const MAX_ATTRIBUTE_VALUES: usize = 48;
 const MAX_VALUE: usize = 64;
 /// A domain, a slash and an identifier.
 const MAX_KEY: usize = 63 + 1 + 32;
-const LISTS: [&str; 4] = ["ints", "bools", "strings", "versions"];
+const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
 pub(crate) fn slice(root: Root<'_>) {
     spec(root, None);
@@ -161,14 +161,14 @@ fn device(device: Node<'_>, before: Option<&Value>, per_device: bool) {
         let why = format!("the total number of attribute values must not exceed {MAX_ATTRIBUTE_VALUES}");
         device.invalid(number(values), why);
     }
-    for (name, item) in attributes.entries() {
+    for (name, _) in attributes.object().into_iter().flatten() {
         qualified(attributes, name);
-        attribute(keyed(attributes, name, item));
+        attribute(attributes.cut_key(name, MAX_KEY));
     }
     let shared = device.flag("allowMultipleAllocations");
-    for (name, item) in capacities.entries() {
+    for (name, _) in capacities.object().into_iter().flatten() {
         qualified(capacities, name);
-        capacity::capacity(keyed(capacities, name, item), shared);
+        capacity::capacity(capacities.cut_key(name, MAX_KEY), shared);
     }
     let taints = device.get("taints");
     if before.is_none_or(|before| before["taints"].as_array().map_or(&[][..], Vec::as_slice) != taints.list())
@@ -210,11 +210,6 @@ fn mappings<'v>(mappings: Node<'v>, capacities: Node<'v>) {
             _ => {}
         }
     }
-}
-
-/// The place of an entry; names that are too long would make it unreadable.
-fn keyed<'v>(map: Node<'v>, name: &'v str, item: Node<'v>) -> Node<'v> {
-    if name.len() <= MAX_KEY { item } else { map.holding(item.value()) }
 }
 
 fn values(attributes: Node<'_>) -> usize {

@@ -3,9 +3,10 @@
 use concord_meta::{field::BadValue, go};
 use serde_json::Value;
 
-use super::{IMMUTABLE, ends, holds};
+use super::{IMMUTABLE, ends_once, holds, stays};
 use crate::{
     conditions::conditions_of,
+    meta,
     node::{Node, Root},
 };
 
@@ -23,9 +24,12 @@ pub(super) fn migration(root: Root<'_>) {
 
 pub(super) fn migration_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>) {
     if subresource == "status" {
+        meta::update(new, old);
         return status_update(new.get("status"), old.get("status"));
     }
+    meta::whole(new);
     migration(new);
+    meta::update(new, old);
     for name in PARTS {
         let part = |root: Root<'v>| root.get("spec").get("resource").str(name);
         if part(new) != part(old) {
@@ -52,6 +56,7 @@ fn status_update<'v>(status: Node<'v>, before: Node<'v>) {
     if !was.is_empty() && was != text {
         revision.invalid(text, "resourceVersion cannot be updated");
     }
+    ends_once(status, shown);
     let all = status.get("conditions");
     for (kind, word) in [("Succeeded", "success"), ("Failed", "failed")] {
         if holds(status, kind) && holds(status, "Running") {
@@ -61,7 +66,7 @@ fn status_update<'v>(status: Node<'v>, before: Node<'v>) {
             );
         }
     }
-    ends(status, before, shown);
+    stays(status, before, shown);
 }
 
 /// Conditions in the order of Go's fields, which had no other names.

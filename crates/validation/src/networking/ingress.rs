@@ -4,7 +4,7 @@ use concord_meta::{field::BadValue, names};
 
 use crate::{
     gates::Gate,
-    ip::{legacy_ip, parse_sloppy, warn_ip},
+    ip::{legacy_ip, parse_sloppy},
     meta,
     node::{Node, Root},
     rules::{IMMUTABLE, domain_prefixed_path, max_characters, pattern, port_name},
@@ -174,7 +174,7 @@ pub(crate) fn ingress_update<'v>(subresource: &str, new: Root<'v>, old: Root<'v>
     let bad_secret =
         |tls: Node<'_>| tls.get("secretName").breaks(|name| name.optional_and(names::dns1123_subdomain));
     let bad_rule =
-        |rule: Node<'_>| rule.str("host").contains('*') && rule.breaks(|rule| rule_value(rule, true));
+        |rule: Node<'_>| rule.str("host").contains('*') && rule.breaks(|rule| rule_value(rule, false));
     let leniency = Leniency {
         secret_names: before.get("tls").items().any(bad_secret),
         wildcard_rules: before.get("rules").items().any(bad_rule),
@@ -217,16 +217,11 @@ fn status(status: Node<'_>, before: Node<'_>) {
 
 /// What to tell who writes an Ingress.
 pub(crate) fn ingress_warnings<'v>(new: Root<'v>, old: Option<Root<'v>>) {
-    if old.is_none() && new.annotation(CLASS_ANNOTATION).is_some() {
+    let named = new.get("spec").has("ingressClassName");
+    if old.is_none() && !named && new.annotation(CLASS_ANNOTATION).is_some() {
         new.warn(format!(
             "annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
         ));
-    }
-    if old.is_some() {
-        let ingress = new.get("status").get2("loadBalancer", "ingress");
-        for item in ingress.items().filter(|item| !item.str("ip").is_empty()) {
-            warn_ip(item.get("ip"), item.str("ip"));
-        }
     }
 }
 

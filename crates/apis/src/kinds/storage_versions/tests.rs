@@ -37,6 +37,16 @@ fn names_are_a_group_and_a_resource() {
     }
 }
 
+#[test]
+fn finalizers_without_a_domain_are_kubernetes_own() {
+    for (finalizer, found) in [("a", 2), ("orphan", 1), ("a.b/c", 1)] {
+        let new = object(&json!({"metadata": {"name": "pods", "finalizers": [finalizer]}}));
+        let errors = validate_create(&features(), &new);
+        assert_eq!(errors.len(), found, "{errors:?}");
+        assert_eq!(errors[0].field, "metadata.name", "names are looked at first");
+    }
+}
+
 fn errors(status: &Value) -> Vec<String> {
     let new = object(&json!({"status": status}));
     let errors = validate_update(&features(), Part::Sub("status"), &new, &new);
