@@ -14,12 +14,13 @@ use concord_server::{
 };
 
 use crate::{
-    call::Call,
+    call::{Call, Common},
     discovery::{self, Shown},
     extensions::{ExtensionSource, Extensions},
     form::check_accept,
     route::{Action, Miss, Route, route},
     set::{ApiSet, Origin},
+    shared::SharedLists,
     verbs,
 };
 
@@ -83,6 +84,8 @@ pub struct Apis {
     shown: ArcSwapOption<Shown>,
     /// What other servers serve if nobody tells.
     nothing: Arc<Extensions>,
+    /// The lists that are being sent.
+    lists: SharedLists,
     settings: Settings,
 }
 
@@ -94,6 +97,7 @@ impl Apis {
             set: ArcSwap::from_pointee(set),
             shown: ArcSwapOption::empty(),
             nothing: Arc::default(),
+            lists: SharedLists::default(),
             settings,
         }
     }
@@ -183,7 +187,8 @@ impl Apis {
             check_accept(accept.header(), route.endpoint.resource.offer(), watchable)?;
         }
         let (parts, mut body) = request.into_parts();
-        let call = Call::new((&self.registry, &self.settings.metrics), &parts, info, route, accept)?;
+        let common = Common { registry: &self.registry, metrics: &self.settings.metrics, lists: &self.lists };
+        let call = Call::new(common, &parts, info, route, accept)?;
         verbs::carry_out(&call, &mut body, warnings).await
     }
 }

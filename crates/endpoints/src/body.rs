@@ -29,19 +29,25 @@ pub(crate) trait Source: Send + Unpin + 'static {
     fn fill(&mut self, enough: usize, out: &mut Vec<u8>) -> Result<bool, Status>;
 }
 
-/// A body that asks its source for more when the client has taken what there was: no more than a chunk of it is
-/// ever in memory.
-struct Pulled<S> {
+impl Source for Box<dyn Source> {
+    fn fill(&mut self, enough: usize, out: &mut Vec<u8>) -> Result<bool, Status> {
+        (**self).fill(enough, out)
+    }
+}
+
+/// What a source gives, piece by piece: no more than one of them is ever in memory.
+pub(crate) struct Pieces<S> {
     source: S,
     more: bool,
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
+/// A body that asks its source for more when the client has taken what there was.
+struct Pulled<S>(Pieces<S>);
+
 /// A body from a source, compressed if asked for.
 pub(crate) fn pulled(source: impl Source, compress: bool) -> Body {
-    // Level 1, as upstream: the network is seldom the bottleneck.
-    let encoder = compress.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
-    Pulled { source, more: true, encoder }.boxed_unsync()
+    Pulled(Pieces::new(source, compress)).boxed_unsync()
 }
 
 /// Whether the client can read gzip. As upstream, which knows no qualities.
@@ -50,14 +56,28 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     encodings.unwrap_or_default().split(',').any(|encoding| encoding.trim() == "gzip")
 }
 
-impl<S: Source> Pulled<S> {
+impl<S: Source> Pieces<S> {
+    pub(crate) fn new(source: S, compress: bool) -> Self {
+        // Level 1, as upstream: the network is seldom the bottleneck.
+        let encoder = compress.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
+        Self { source, more: true, encoder }
+    }
+
+    /// Whether there may be more.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more
+    }
+
     /// The next piece; `None` after the last.
-    fn next(&mut self) -> Result<Option<Bytes>, BoxError> {
+    ///
+    /// # Errors
+    ///
+    /// Why there is none; the client sees a broken connection.
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, Status> {
         while self.more {
             let mut plain = Vec::with_capacity(CHUNK + CHUNK / 4);
-            self.more = self.source.fill(CHUNK, &mut plain).map_err(|status| {
+            self.more = self.source.fill(CHUNK, &mut plain).inspect_err(|status| {
                 tracing::error!(%status, "A list broke off.");
-                BoxError::from(status)
             })?;
             let piece = self.compress(plain)?;
             if !piece.is_empty() {
@@ -67,11 +87,11 @@ impl<S: Source> Pulled<S> {
         Ok(None)
     }
 
-    fn compress(&mut self, plain: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+    fn compress(&mut self, plain: Vec<u8>) -> Result<Vec<u8>, Status> {
         let Some(mut encoder) = self.encoder.take() else { return Ok(plain) };
-        encoder.write_all(&plain)?;
+        encoder.write_all(&plain).map_err(Status::internal_error)?;
         if !self.more {
-            return Ok(encoder.finish()?);
+            return encoder.finish().map_err(Status::internal_error);
         }
         let piece = std::mem::take(encoder.get_mut());
         self.encoder = Some(encoder);
@@ -87,11 +107,12 @@ impl<S: Source> hyper::body::Body for Pulled<S> {
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Poll::Ready(self.next().transpose().map(|piece| piece.map(Frame::data)))
+        let piece = self.0.next().transpose();
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data).map_err(BoxError::from)))
     }
 
     fn is_end_stream(&self) -> bool {
-        !self.more
+        !self.0.has_more()
     }
 }
 

@@ -12,16 +12,18 @@ use concord_server::{
     Accept, Body, Deadline, MAX_BODY_BYTES, Metrics, RequestContext as _, RequestInfo, Response, read_body,
     with_body,
 };
+use concord_store::Revision;
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use jiff::Timestamp;
 
 use crate::{
-    body::{CHUNK, COMPRESSED, accepts_gzip, pulled},
+    body::{CHUNK, COMPRESSED, accepts_gzip},
     form::{Form, Transform},
     list_body::{Items, ListWriter},
     protobuf,
     route::Route,
     set::Endpoint,
+    shared::{Key, ListBody, SharedLists},
     transform,
 };
 
@@ -30,10 +32,19 @@ const WRITE: Duration = Duration::from_secs(34);
 
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
+/// What all requests share.
+#[derive(Clone, Copy)]
+pub(crate) struct Common<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) lists: &'a SharedLists,
+}
+
 /// One request for a resource.
 pub(crate) struct Call<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) metrics: &'a Metrics,
+    lists: &'a SharedLists,
     pub(crate) parts: &'a Parts,
     pub(crate) info: &'a RequestInfo,
     pub(crate) route: Route<'a>,
@@ -64,7 +75,7 @@ impl<'a> Call<'a> {
     /// 406 when the client accepts nothing that there is, 400 for a name that no object can have or a table that
     /// cannot be.
     pub(crate) fn new(
-        (registry, metrics): (&'a Registry, &'a Metrics),
+        Common { registry, metrics, lists }: Common<'a>,
         parts: &'a Parts,
         info: &'a RequestInfo,
         route: Route<'a>,
@@ -79,7 +90,7 @@ impl<'a> Call<'a> {
             }
             _ => IncludeObject::default(),
         };
-        let call = Self { registry, metrics, parts, info, route, form, include, pairs };
+        let call = Self { registry, metrics, lists, parts, info, route, form, include, pairs };
         call.check_name()?;
         Ok(call)
     }
@@ -159,6 +170,7 @@ impl<'a> Call<'a> {
     /// [`Call::context`] for what sets no fields.
     pub(crate) fn bare_context(&self, dry_run: bool) -> Context {
         let mut context = Context::new(self.parts.user(), Time { unix: Timestamp::now().as_second() });
+        context.verb = self.info.verb.clone();
         context.dry_run = dry_run;
         if dry_run {
             context.options.insert("dryRun".to_owned(), vec!["All"].into());
@@ -256,22 +268,40 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// An answer with a list, which is written while it is sent unless it is small.
+    /// What the items of a list are, if it is one of objects or of their metadata.
+    fn items(&self) -> Option<Items> {
+        match self.form.transform {
+            Transform::Nothing => Some(Items::Objects),
+            Transform::MetadataList(version) => Some(Items::Metadata(version)),
+            Transform::Metadata(_) | Transform::Table(_) => None,
+        }
+    }
+
+    /// What makes the list that this asks for the same as another one of that revision.
+    fn list_key(&self, revision: Revision) -> Option<Key> {
+        let items = self.items().filter(|_| self.form.is_compact_json())?;
+        let asked = (self.namespace(), self.parts.uri.query().unwrap_or_default());
+        Some(Key::new(self.resource(), asked, (items, accepts_gzip(&self.parts.headers)), revision))
+    }
+
+    /// An answer with a list that somebody else is being sent.
+    pub(crate) fn answer_shared_list(&self, revision: Option<Revision>) -> Option<Response> {
+        let body = self.lists.join(&self.list_key(revision?)?)?;
+        Some(self.list_response(body))
+    }
+
+    /// An answer with a list, which is written while it is sent unless it is small. If it is settled at a revision, whoever
+    /// asks for the same meanwhile gets it, too.
     ///
     /// # Errors
     ///
     /// 500 when an object cannot be read, 406 when the client wants a single object.
-    pub(crate) fn answer_list(&self, listing: Listing) -> Result<Response, Status> {
-        let items = match self.form.transform {
-            Transform::Nothing => Items::Objects,
-            Transform::MetadataList(version) => Items::Metadata(version),
-            Transform::Metadata(_) => return Err(transform::is_a_list(self.resource())),
-            Transform::Table(version) => {
-                let tables = transform::tables(&self.endpoint().columns, version, self.include);
-                let table = transform::list_table(self.endpoint(), &tables, &listing)?;
-                return self.form.answer(StatusCode::OK, table);
-            }
-        };
+    pub(crate) fn answer_list(
+        &self,
+        listing: Listing,
+        settled_at: Option<Revision>,
+    ) -> Result<Response, Status> {
+        let Some(items) = self.items() else { return self.answer_changed_list(&listing) };
         if self.form.media_type == MediaType::Protobuf {
             let body = protobuf::encode_list(self.resource(), items, &listing)?;
             self.audit_list(items, listing)?;
@@ -281,15 +311,32 @@ impl<'a> Call<'a> {
         if list.size() <= CHUNK || !self.form.is_compact_json() {
             return self.form.answer(StatusCode::OK, list.whole()?);
         }
-        let compress = list.size() > COMPRESSED && accepts_gzip(&self.parts.headers);
-        let mut response = Response::new(pulled(list, compress));
+        let size = list.size();
+        let compress = size > COMPRESSED && accepts_gzip(&self.parts.headers);
+        let key = settled_at.and_then(|revision| self.list_key(revision));
+        let body = self.lists.send((key, self.resource().clone()), list, size, compress);
+        Ok(self.list_response(body))
+    }
+
+    /// An answer with something else than the objects of a list.
+    fn answer_changed_list(&self, listing: &Listing) -> Result<Response, Status> {
+        let Transform::Table(version) = self.form.transform else {
+            return Err(transform::is_a_list(self.resource()));
+        };
+        let tables = transform::tables(&self.endpoint().columns, version, self.include);
+        let table = transform::list_table(self.endpoint(), &tables, listing)?;
+        self.form.answer(StatusCode::OK, table)
+    }
+
+    fn list_response(&self, (body, compressed): ListBody) -> Response {
+        let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.form.media_type.as_str()));
-        if compress {
+        if compressed {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }
-        Ok(response)
+        response
     }
 }
 

@@ -9,7 +9,7 @@
 //! tables, metadata alone. Lists are written while they are sent, watches hold no more than one chunk, so that a
 //! client that does not read costs next to nothing.
 //!
-//! This crate knows no concrete resource, keeps no state but the set, and never lets bad input end a request in
+//! This crate knows no concrete resource, keeps no state but the set and the lists that are being sent, and never lets bad input end a request in
 //! any other way than with the answer kube-apiserver would give.
 //!
 //! Start with [`Apis`] and [`ApiSet`], then `route.rs` for which path means what.
@@ -25,6 +25,7 @@ mod list_body;
 mod protobuf;
 mod route;
 mod set;
+mod shared;
 mod transform;
 mod verbs;
 mod watch;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What the items of a list are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Items {
     Objects,
     /// Their metadata alone.

@@ -1,5 +1,6 @@
 use std::{
     any::{Any, TypeId},
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     fmt,
     sync::Arc,
@@ -33,6 +34,8 @@ pub trait Kept: fmt::Debug + Send + Sync {
 pub struct Context {
     /// Who asks.
     pub user: Arc<UserInfo>,
+    /// What is asked for, as authorizers call it, such as `patch`; empty if the server itself asks.
+    pub verb: Cow<'static, str>,
     /// When the request arrived. All times written by one request are this one.
     pub now: Time,
     /// Who owns the fields that are written: the `fieldManager`, or what the user agent says.
@@ -56,6 +59,7 @@ impl Context {
     pub fn new(user: impl Into<Arc<UserInfo>>, now: Time) -> Self {
         Self {
             user: user.into(),
+            verb: Cow::Borrowed(""),
             now,
             manager: String::new(),
             dry_run: false,

@@ -52,6 +52,13 @@ fn sealed(value: &[u8]) -> Option<&str> {
     concord_store::why_unreadable(value).or_else(encrypted)
 }
 
+/// What stores are given. They copy what they keep, so there may be room left over.
+pub(crate) fn stored_bytes(object: &Object) -> Bytes {
+    let mut out = Vec::with_capacity(2048);
+    encode_object(object, &mut out);
+    out.into()
+}
+
 impl Storage {
     /// The bytes an object is stored as: this is the only place where objects become what others will read. Equal
     /// objects give equal bytes, whatever their resource version.
@@ -62,20 +69,16 @@ impl Storage {
     pub(crate) fn encode(&self, object: &mut Object) -> Result<Bytes, Status> {
         metadata_mut(object).remove("resourceVersion");
         self.strategy.before_encoding(object);
-        let mut out = Vec::with_capacity(512);
         if self.encoding == self.version {
-            encode_object(object, &mut out);
-        } else {
-            let mut stored = object.clone();
-            self.convert(&mut stored, &self.encoding)?;
-            // What reads it in that version passes it on as it is.
-            if let Some(form) = self.form(&self.encoding.to_string()) {
-                form.renew(&mut stored);
-            }
-            encode_object(&stored, &mut out);
+            return Ok(stored_bytes(object));
         }
-        // Kept for as long as the object is: without the room that was left over.
-        Ok(out.into_boxed_slice().into())
+        let mut stored = object.clone();
+        self.convert(&mut stored, &self.encoding)?;
+        // What reads it in that version passes it on as it is.
+        if let Some(form) = self.form(&self.encoding.to_string()) {
+            form.renew(&mut stored);
+        }
+        Ok(stored_bytes(&stored))
     }
 
     /// The object in the version that this storage works in, with its resource version.

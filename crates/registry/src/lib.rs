@@ -47,7 +47,7 @@ pub use form::Form;
 pub use gate::Gate;
 pub use item::Item;
 pub use lifetime::Lifetime;
-pub use list::{ListRequest, Listing};
+pub use list::{ListRequest, Listing, PlacedList};
 pub use object::{Metadata, Object, metadata, metadata_mut};
 pub use observer::{Observer, QueueEvent, RuleWork, observe_rules, timed_rules};
 pub use owners::with_owners;

@@ -62,6 +62,13 @@ impl Listing {
     }
 }
 
+/// A list that has its place in the log, and has not been read yet.
+pub struct PlacedList<'a> {
+    storage: &'a Storage,
+    selection: Selection,
+    position: Position,
+}
+
 /// Where a list is read, and from which key on.
 struct Position {
     snapshot: Snapshot,
@@ -69,17 +76,20 @@ struct Position {
     limit: usize,
 }
 
-impl Registry {
-    /// The objects of a collection.
+impl PlacedList<'_> {
+    /// The revision that it is read at, where everybody who asks for the same gets the same. `None` where somebody else
+    /// has to be asked what objects say, and may say something else the next time.
+    pub fn settled_at(&self) -> Option<Revision> {
+        (!self.storage.is_translated()).then(|| self.position.snapshot.revision())
+    }
+
+    /// The objects.
     ///
     /// # Errors
     ///
-    /// 400 for a bad token or selector, 410 for a state that is gone, 504 for one that is not here yet.
-    pub async fn list(&self, storage: &Storage, request: ListRequest<'_>) -> Result<Listing, Status> {
-        let options = request.options;
-        let selection =
-            Selection::new(storage, request.namespace, &options.label_selector, &options.field_selector)?;
-        let position = self.position(storage, &selection, options).await?;
+    /// 500 when somebody else has to be asked what an object says, and does not answer.
+    pub async fn read(self) -> Result<Listing, Status> {
+        let Self { storage, selection, position } = self;
         let mut range = selection.scope(storage).range();
         if let Some(start) = position.start {
             range = range.starting_at(start);
@@ -89,6 +99,34 @@ impl Registry {
             return translated_page(storage, &selection, snapshot, &range, limit).await;
         }
         Ok(page(storage, &selection, snapshot, &range, limit))
+    }
+}
+
+impl Registry {
+    /// The objects of a collection.
+    ///
+    /// # Errors
+    ///
+    /// 400 for a bad token or selector, 410 for a state that is gone, 504 for one that is not here yet.
+    pub async fn list(&self, storage: &Storage, request: ListRequest<'_>) -> Result<Listing, Status> {
+        self.place(storage, request).await?.read().await
+    }
+
+    /// Finds the state that a list is to be read from.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::list`].
+    pub async fn place<'a>(
+        &self,
+        storage: &'a Storage,
+        request: ListRequest<'_>,
+    ) -> Result<PlacedList<'a>, Status> {
+        let options = request.options;
+        let selection =
+            Selection::new(storage, request.namespace, &options.label_selector, &options.field_selector)?;
+        let position = self.position(storage, &selection, options).await?;
+        Ok(PlacedList { storage, selection, position })
     }
 
     async fn position(

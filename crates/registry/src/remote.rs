@@ -13,7 +13,6 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use concord_codec::encode_object;
 use concord_meta::{GroupVersion, Status};
 use concord_replica::Entry;
 use concord_store::KeyValue;
@@ -23,7 +22,7 @@ use tokio::sync::MutexGuard;
 
 use crate::{
     ConversionError, Item, Listing, Object, Resource, Storage,
-    encode::{stored_object, stored_prefix},
+    encode::{stored_bytes, stored_object, stored_prefix},
     metadata_mut,
 };
 
@@ -135,14 +134,8 @@ impl Storage {
             return self.encode(object);
         }
         metadata_mut(object).remove("resourceVersion");
-        Ok(encoded(object))
+        Ok(stored_bytes(object))
     }
-}
-
-fn encoded(object: &Object) -> Bytes {
-    let mut out = Vec::with_capacity(512);
-    encode_object(object, &mut out);
-    out.into_boxed_slice().into()
 }
 
 impl Storage {
@@ -216,7 +209,8 @@ impl Storage {
             if let Some(form) = form {
                 form.fit(&mut object);
             }
-            let made = encoded(&object);
+            // It is kept, unlike what stores are given, and so without room left over.
+            let made = Bytes::copy_from_slice(&stored_bytes(&object));
             remote.said.lock().keep(&self.version, &values[*index], &made);
             values[*index] = made;
         }
@@ -273,7 +267,7 @@ impl Resource {
         if let Some(form) = storage.form(&storage.encoding.to_string()) {
             form.renew(&mut stored);
         }
-        let value = encoded(&stored);
+        let value = stored_bytes(&stored);
         storage.translate_all(&mut [value.clone()]).await?;
         Ok(value)
     }

@@ -48,6 +48,12 @@ pub trait Strategy: Send + Sync + 'static {
         NameRule::Dns1123Subdomain
     }
 
+    /// Why an object in a served version cannot be read, although its fields have the right types: a text may have to be a
+    /// number. Asked before defaults are filled in.
+    fn unreadable(&self, _object: &Object) -> Option<String> {
+        None
+    }
+
     /// Fills in what clients may leave out, in a served version. Called for whatever a client sends and
     /// after every patch.
     fn default(&self, _api_version: &str, _object: &mut Object) {}
@@ -66,6 +72,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Adds what a reader would find in the object anyway, before it becomes what is stored: so that the stored bytes
     /// are what is read.
     fn before_encoding(&self, _object: &mut Object) {}
+
+    /// Whether the metadata of a new object is looked at only if nothing else is wrong with it.
+    fn metadata_comes_last(&self) -> bool {
+        false
+    }
 
     /// What is wrong with a new object beyond its metadata.
     fn validate_create(&self, _context: &Context, _object: &Object) -> Vec<field::Error> {

@@ -70,6 +70,8 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
+        // In a box it is moved from future to future for little.
+        let stream = Box::pin(stream);
         self.0.spawn(async {
             if !Sending::bound(stream).await {
                 tracing::debug!("A client did not read its answer, which was cut off.");

@@ -38,14 +38,17 @@ impl<H: Handler + ?Sized> Handler for Arc<H> {
 
 /// A handler whose future the compiler knows: what the chain is made of, so that a request costs one allocation
 /// and not one for each filter.
+///
+/// Each future has room for its own request as well as for the future further in. In a box the request is small, and so
+/// are they all together; they would be copied for every request if they were not.
 pub(crate) trait Filter: Send + Sync + 'static {
     /// Answers one request.
-    fn call(&self, request: Request) -> impl Future<Output = Response> + Send;
+    fn call(&self, request: Box<Request>) -> impl Future<Output = Response> + Send;
 }
 
 impl<H: Handler> Filter for H {
-    fn call(&self, request: Request) -> impl Future<Output = Response> + Send {
-        self.handle(request)
+    fn call(&self, request: Box<Request>) -> impl Future<Output = Response> + Send {
+        self.handle(*request)
     }
 }
 
@@ -55,7 +58,7 @@ pub(crate) struct Chained<F>(pub(crate) F);
 #[async_trait]
 impl<F: Filter> Handler for Chained<F> {
     async fn handle(&self, request: Request) -> Response {
-        self.0.call(request).await
+        self.0.call(Box::new(request)).await
     }
 }
 

@@ -66,7 +66,7 @@ pub use metrics::{
 };
 pub use request_info::{RequestInfo, RequestInfoError};
 pub use routes::not_found;
-pub use runtime::runtime;
+pub use runtime::{Background, runtime};
 pub use sending::InLargeSteps;
 pub use server::{Drained, Server};
 pub use tls::{Identity, NamedIdentity, TlsOptions, TlsVersion};

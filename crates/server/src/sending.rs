@@ -36,8 +36,9 @@ pub(crate) const SMALL: u64 = 64 * 1024;
 /// is; given in steps, all but the last few of them wait in the body, which so ends when the client has read.
 /// A step and the header of its HTTP/2 frame just fill one TLS record.
 const STEP: usize = 16 * 1024 - 9;
-/// The same for whoever takes more in a frame: four records.
-const LARGE_STEP: usize = 64 * 1024 - 9;
+/// The same for whoever takes more in a frame: four records. Who sends it on in steps of the other kind has nothing left
+/// over that would be a frame, and a record, of a few bytes.
+const LARGE_STEP: usize = 4 * STEP;
 
 /// In the extensions of an answer: whoever asked takes large frames, and has less to do with fewer of them. Other servers
 /// do, which send them on.

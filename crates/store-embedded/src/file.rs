@@ -106,7 +106,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<StoreFile, OpenError> {
         // Or closing a damaged store again would change it: see `StoreFile::tidy_on_close`.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.pragma_update(None, "cell_size_check", true)?;
-        connection.pragma_update(None, "cache_size", -8192)?;
+        // In KiB. What is read again and again is in the index; rows are appended, and read and removed once.
+        connection.pragma_update(None, "cache_size", -2048)?;
         connection.set_prepared_statement_cache_capacity(32);
         Ok(StoreFile { connection })
     };

@@ -58,6 +58,7 @@ fn the_tests_that_tables_name_exist() {
     let (sources, data) = (texts(&[".rs"]), texts(&[".txt", ".jsonl"]));
     for path in [
         "docs/access-tests.md",
+        "docs/builtin-tests.md",
         "docs/custom-resource-tests.md",
         "docs/fleet-tests.md",
         "docs/migration-tests.md",

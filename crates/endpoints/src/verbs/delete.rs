@@ -74,7 +74,7 @@ pub(super) async fn delete_collection(
     let deletion = call.registry.delete_collection(&context, call.resource(), request, &options);
     let outcome = Box::pin(deletion).await;
     let listing = keep(call, warnings, &context, outcome)?;
-    call.answer_list(call.resource().translate_list(listing).await?)
+    call.answer_list(call.resource().translate_list(listing).await?, None)
 }
 
 /// The options in the body or, if there is none, in the parameters.

@@ -68,11 +68,16 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Response, Status> {
         known.map_err(|error| Status::bad_request(error.0))?;
         let mut objects = of.list(call.resource()).await?;
         objects.retain(|object| is_selected(object, &options));
-        return call.answer_list(Listing::of_objects(objects));
+        return call.answer_list(Listing::of_objects(objects), None);
     }
     let namespace = Some(call.namespace()).filter(|namespace| !namespace.is_empty());
-    let listing = call.registry.list(call.storage()?, ListRequest { namespace, options: &options }).await?;
-    call.answer_list(call.resource().translate_list(listing).await?)
+    let placed = call.registry.place(call.storage()?, ListRequest { namespace, options: &options }).await?;
+    let settled_at = placed.settled_at();
+    if let Some(response) = call.answer_shared_list(settled_at) {
+        return Ok(response);
+    }
+    let listing = placed.read().await?;
+    call.answer_list(call.resource().translate_list(listing).await?, settled_at)
 }
 
 /// Objects that are not stored are selected by what all objects have.

@@ -154,6 +154,28 @@ async fn large_lists_are_sent_in_chunks() {
 }
 
 #[tokio::test]
+async fn whoever_asks_gets_the_state_that_there_is_whatever_others_are_being_sent() {
+    let server = Server::new().await;
+    let mut expected = fill(&server).await;
+    let first = server.send("GET", WIDGETS, &[], b"").await;
+    let second = server.get(WIDGETS).await;
+    assert_eq!(names(&second.json()), expected);
+    for (uri, header) in [
+        (format!("{WIDGETS}?limit=60"), ("accept", "application/json")),
+        (WIDGETS.to_owned(), ("accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")),
+        (WIDGETS.to_owned(), ("accept-encoding", "gzip")),
+    ] {
+        assert_ne!(server.ask("GET", &uri, &[header], b"").await.body, second.body, "{uri} {header:?}");
+    }
+
+    server.create("w120", &"x".repeat(3000)).await;
+    let begun = first.into_body().collect().await.expect("no errors").to_bytes();
+    assert_eq!(begun, second.body, "it began before");
+    expected.push("w120".to_owned());
+    assert_eq!(names(&server.get(WIDGETS).await.json()), expected);
+}
+
+#[tokio::test]
 async fn a_collection_is_deleted_and_shown() {
     let server = Server::new().await;
     for name in ["a", "b"] {

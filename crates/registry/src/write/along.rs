@@ -30,7 +30,7 @@ impl Resource {
         if let Some(form) = self.form() {
             finish(&mut object, &form, &self.kind())?;
         }
-        self.apply_defaults(&mut object);
+        self.apply_defaults(&mut object).map_err(Status::internal_error)?;
         system::begin_create(&mut object, context.dry_run)?;
         system::place(&mut object, self, namespace)?;
         let conversions = Conversions::default();
@@ -40,7 +40,7 @@ impl Resource {
         to_storage(storage, &mut object)?;
         system::identify(&mut object, context.now);
         storage.strategy.prepare_for_create(context, &mut object);
-        let errors = validate(context, storage, &object);
+        let errors = validate(context, storage, None, &object);
         let name = metadata(&object).name();
         if !errors.is_empty() {
             return Err(Status::invalid(&storage.group_kind(), name, &errors));

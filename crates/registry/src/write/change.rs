@@ -41,6 +41,12 @@ pub(super) enum Change<'a> {
     Set(&'a (dyn Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync)),
 }
 
+/// What a change makes of an object.
+type Make<'a> = &'a (dyn Fn() -> Result<Value, Status> + 'a);
+
+/// What the refusal of a patch quotes.
+type Shown<'a> = &'a (dyn Fn() -> String + 'a);
+
 /// What is done about fields that should not be, and which a patch had itself.
 #[derive(Default)]
 pub(super) struct Strictness {
@@ -51,12 +57,12 @@ pub(super) struct Strictness {
 
 impl Strictness {
     /// Refuses or warns of what a patch had and what it made. `shown` is what the refusal quotes.
-    fn check(&self, made: &[Violation], context: &Context, shown: &str) -> Result<(), Status> {
+    fn check(&self, made: &[Violation], context: &Context, shown: Shown<'_>) -> Result<(), Status> {
         let mut texts = self.found.iter().cloned().chain(made.iter().map(Violation::to_string)).peekable();
         match self.validation {
             FieldValidation::Strict if texts.peek().is_some() => {
                 let all = texts.collect::<Vec<_>>().join(", ");
-                return Err(bad_patch(shown, &format!("strict decoding error: {all}")));
+                return Err(bad_patch(&shown(), &format!("strict decoding error: {all}")));
             }
             FieldValidation::Warn => texts.for_each(|text| context.warn(&text)),
             _ => {}
@@ -89,20 +95,24 @@ impl Change<'_> {
             Self::Set(set) => set(live)?,
             Self::Apply { config, force } => apply(edit, live, config, *force)?,
             Self::Json(patch, strictness) => {
-                let patched = patch.apply(existing(edit, live)?);
-                let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, as_body(edit, patched, strictness)?)?
+                let patched = || {
+                    let patched = patch.apply(existing(edit, live)?);
+                    patched.map_err(|error| refused(error.answer(), error.message()))
+                };
+                owned(edit, live, as_body(edit, &patched, strictness)?)?
             }
             Self::Merge(patch, strictness) => {
-                let patched = merge_patch(existing(edit, live)?, patch);
-                let patched = patched.map_err(|error| refused(error.answer(), error.message()))?;
-                owned(edit, live, as_body(edit, patched, strictness)?)?
+                let patched = || {
+                    let patched = merge_patch(existing(edit, live)?, patch);
+                    patched.map_err(|error| refused(error.answer(), error.message()))
+                };
+                owned(edit, live, as_body(edit, &patched, strictness)?)?
             }
             Self::Strategic(patch, strictness) => {
                 let patched = strategic(edit, existing(edit, live)?, patch)?;
                 // What is quoted is the patch, as Go prints a map.
-                let shown = Some(quoted(edit.resource, || format_plain(patch)));
-                owned(edit, live, typed(edit, patched, Source::Map, strictness, shown)?)?
+                let shown = || quoted(edit.resource, || format_plain(patch));
+                owned(edit, live, typed(edit, patched, Source::Map, strictness, &shown)?)?
             }
         };
         let new = match live {
@@ -188,18 +198,20 @@ fn apply(edit: &Edit<'_>, live: Option<&Value>, config: &Value, force: bool) -> 
     if !config.as_object().is_none_or(|config| edit.size.fits(edit.context, config)) {
         // Whether it is valid together with what others want takes what it is not worth.
         live.map_or(Ok(()), |_| edit.size.check())?;
-        return typed(edit, config.clone(), Source::Map, &lenient, None);
+        let shown = || shown(edit, &|| Ok(config.clone()));
+        return typed(edit, config.clone(), Source::Map, &lenient, &shown);
     }
     let manager = field_manager(edit.resource, edit.storage, edit.part, &edit.conversions);
     let context = edit.context;
     let request = ApplyRequest { config, manager: &context.manager, force, now: context.now };
     let applied =
-        manager.apply(live, request).map_err(|error| apply_refused(&discreet(edit.resource, error)))?;
-    typed(edit, applied, Source::Map, &lenient, None)
+        || manager.apply(live, request).map_err(|error| apply_refused(&discreet(edit.resource, error)));
+    typed(edit, applied()?, Source::Map, &lenient, &|| shown(edit, &applied))
 }
 
 /// What came out of a JSON or merge patch, which is read as a body would be: it may not say that it is something else.
-fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<Value, Status> {
+fn as_body(edit: &Edit<'_>, make: Make<'_>, strictness: &Strictness) -> Result<Value, Status> {
+    let patched = make()?;
     if let Value::Object(object) = &patched {
         let seen = type_meta(object).map_err(|error| error.to_string());
         if let (Ok(seen), Some(Form::Custom(_))) = (&seen, edit.resource.form()) {
@@ -209,7 +221,14 @@ fn as_body(edit: &Edit<'_>, patched: Value, strictness: &Strictness) -> Result<V
             .and_then(|seen| edit.resource.other_kind(&seen, &edit.resource.kind()).map_err(|(_, why)| why));
         said.map_err(|why| bad_patch(&quoted(edit.resource, || text(object)), &why))?;
     }
-    typed(edit, patched, Source::Body, strictness, None)
+    typed(edit, patched, Source::Body, strictness, &|| shown(edit, make))
+}
+
+/// What a patch makes, as it stands in the refusal of it. It is made again for that: almost no patch is refused, and what
+/// became of the first has another form by then.
+fn shown(edit: &Edit<'_>, make: Make<'_>) -> String {
+    let made = || make().ok().as_ref().and_then(Value::as_object).map(text).unwrap_or_default();
+    quoted(edit.resource, made)
 }
 
 /// What a patch made, as it stands in the refusal of it.
@@ -219,26 +238,24 @@ pub(super) fn text(object: &Object) -> String {
 
 /// Brings what a patch made into the form of its kind, with defaults. Upstream reads what came out
 /// of JSON and merge patches as a body, and what came out of the others as a map: `source` says which.
-/// A refusal quotes `shown`, or what the patch made.
 fn typed(
     edit: &Edit<'_>,
     patched: Value,
     source: Source,
     strictness: &Strictness,
-    shown: Option<String>,
+    shown: Shown<'_>,
 ) -> Result<Value, Status> {
     if concord_codec::depth_exceeds(&patched, MAX_DEPTH) {
         return Err(Status::unprocessable_patch());
     }
     let Value::Object(mut object) = patched else { return Err(Status::unprocessable_patch()) };
     let Some(form) = edit.resource.form() else { return Ok(Value::Object(object)) };
-    let shown = shown.unwrap_or_else(|| quoted(edit.resource, || text(&object)));
-    let unknown = form.normalize(&mut object, source).map_err(|error| bad_patch(&shown, &error))?;
-    strictness.check(&unknown, edit.context, &shown)?;
+    let unknown = form.normalize(&mut object, source).map_err(|error| bad_patch(&shown(), &error))?;
+    strictness.check(&unknown, edit.context, shown)?;
     let kind = edit.resource.kind();
     object.insert("kind".to_owned(), kind.kind.as_str().into());
     object.insert("apiVersion".to_owned(), kind.group_version().to_string().into());
-    edit.resource.apply_defaults(&mut object);
+    edit.resource.apply_defaults(&mut object).map_err(|why| bad_patch(&shown(), &why))?;
     Ok(Value::Object(object))
 }
 

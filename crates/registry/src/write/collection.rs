@@ -21,7 +21,7 @@ impl Registry {
         let listing = self.list(storage, request).await?;
         for entry in &listing.entries {
             let Some(name) = storage.object_name(&entry.key) else { continue };
-            match self.delete(context, resource, name, options).await {
+            match self.delete_one(context, resource, name, options).await {
                 Ok(_) => {}
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),

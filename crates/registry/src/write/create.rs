@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use concord_meta::{
-    Status, field,
+    GroupVersion, Status, field,
     objectmeta::{self, Scope},
 };
 use serde_json::Value;
@@ -106,8 +106,7 @@ impl Registry {
         to_storage(storage, &mut object)?;
         system::identify(&mut object, context.now);
         storage.strategy.prepare_for_create(context, &mut object);
-        let mut errors = validate(context, storage, &object);
-        errors.extend(storage.strategy.validate_through(&attributes.resource.version, &object, None));
+        let errors = validate(context, storage, Some(&attributes.resource.version), &object);
         if !errors.is_empty() {
             return Err(Status::invalid(&storage.group_kind(), metadata(&object).name(), &errors));
         }
@@ -192,11 +191,23 @@ pub(super) fn to_storage(storage: &Storage, object: &mut Object) -> Result<(), S
     storage.converter.convert(object, &storage.version).map_err(|error| Status::internal_error(error.0))
 }
 
-pub(super) fn validate(context: &Context, storage: &Storage, object: &Object) -> Vec<field::Error> {
+/// What is wrong with a new object, which came through a version if not from the server itself.
+pub(super) fn validate(
+    context: &Context,
+    storage: &Storage,
+    through: Option<&GroupVersion>,
+    object: &Object,
+) -> Vec<field::Error> {
+    let strategy = &storage.strategy;
+    let mut own = strategy.validate_create(context, object);
+    own.extend(through.into_iter().flat_map(|version| strategy.validate_through(version, object, None)));
+    if strategy.metadata_comes_last() && !own.is_empty() {
+        return own;
+    }
     let scope = if storage.namespaced { Scope::Namespaced } else { Scope::Cluster };
     let path = field::Path::new("metadata");
-    let mut errors = objectmeta::validate_create(members(object), scope, storage.strategy.name_rule(), &path);
-    errors.extend(storage.strategy.validate_create(context, object));
+    let mut errors = objectmeta::validate_create(members(object), scope, strategy.name_rule(), &path);
+    errors.append(&mut own);
     errors
 }
 

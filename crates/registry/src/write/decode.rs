@@ -34,14 +34,24 @@ impl Resource {
             return Err(Status::internal_error(format!("no schema for {}", self.kind())));
         };
         let mut object = self.decode_as(&form, &self.kind(), body, context)?;
-        self.apply_defaults(&mut object);
+        let kind = self.kind();
+        self.apply_defaults(&mut object).map_err(|why| Status::unfit(&kind, &kind.kind, why))?;
         Ok(object)
     }
 
     /// Fills in what clients may leave out.
-    pub(crate) fn apply_defaults(&self, object: &mut Object) {
-        if let Some(storage) = self.storage() {
-            storage.strategy.default(&self.version.to_string(), object);
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read, in Go's words.
+    pub(crate) fn apply_defaults(&self, object: &mut Object) -> Result<(), String> {
+        let Some(storage) = self.storage() else { return Ok(()) };
+        match storage.strategy.unreadable(object) {
+            Some(why) => Err(why),
+            None => {
+                storage.strategy.default(&self.version.to_string(), object);
+                Ok(())
+            }
         }
     }
 
@@ -62,7 +72,7 @@ impl Resource {
         object.insert("kind".to_owned(), Value::from(kind.kind.as_str()));
         object.insert("apiVersion".to_owned(), Value::from(kind.group_version().to_string()));
         if kind == self.kind() {
-            self.apply_defaults(object);
+            self.apply_defaults(object)?;
         }
         Ok(dropped)
     }

@@ -52,6 +52,18 @@ impl Registry {
         if let Some(why) = storage.strategy.forbid_delete(name.name) {
             return Err(Status::forbidden(&storage.resource, name.name, why));
         }
+        self.delete_one(context, resource, name, options).await
+    }
+
+    /// Deletes an object of a collection. As upstream, nobody asks there which objects have to stay.
+    pub(super) async fn delete_one(
+        &self,
+        context: &Context,
+        resource: &Resource,
+        name: ObjectName<'_>,
+        options: &DeleteOptions,
+    ) -> Result<DeleteOutcome, Status> {
+        let storage = stored(resource)?;
         if options.propagation_policy.is_none()
             && options.orphan_dependents.is_none()
             && let Some(warning) = storage.strategy.deletion_warning()

@@ -31,12 +31,12 @@ pub(crate) struct Audit<H> {
 }
 
 impl<H: Filter> Filter for Audit<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let Some(auditing) = &self.auditing else { return self.inner.call(request).await };
         let (mut parts, body) = request.into_parts();
         let user = parts.user();
         let Some(handle) = AuditHandle::begin(auditing, &self.metrics, &parts, Some(&user)) else {
-            return self.inner.call(Request::from_parts(parts, body)).await;
+            return self.inner.call(Box::new(Request::from_parts(parts, body))).await;
         };
         handle.process(Stage::RequestReceived);
         parts.extensions.insert(handle.clone());
@@ -46,7 +46,7 @@ impl<H: Filter> Filter for Audit<H> {
         }
         let lasts = parts.info().is_long_running();
         let unanswered = Unanswered { handle, lasts, deadline: parts.deadline(), armed: true };
-        let answer = self.inner.call(Request::from_parts(parts, body));
+        let answer = self.inner.call(Box::new(Request::from_parts(parts, body)));
         // Unwind safety: the panic goes on to the filter that answers for it.
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(response) => unanswered.answered(response),

@@ -12,17 +12,24 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub(crate) struct AuditId<H>(pub(crate) H);
 
 impl<H: Filter> Filter for AuditId<H> {
-    async fn call(&self, mut request: Request) -> Response {
-        let id = match request.headers().get(&AUDIT_ID) {
+    async fn call(&self, mut request: Box<Request>) -> Response {
+        let mut id = match request.headers().get(&AUDIT_ID) {
             Some(id) if !id.is_empty() => id.clone(),
             _ => random_id(),
         };
+        keep_out_of_tables(&mut id);
         request.headers_mut().insert(AUDIT_ID, id.clone());
         let mut response = self.0.call(request).await;
         // An answer that came from another server has its id already.
-        response.headers_mut().entry(AUDIT_ID).or_insert(id);
+        keep_out_of_tables(response.headers_mut().entry(AUDIT_ID).or_insert(id));
         response
     }
+}
+
+/// No two requests have the same id. HTTP/2 would keep each in the table of what was sent before, push out for it what is sent
+/// again and again, and compare it with all other ids that are there, which are about fifty.
+fn keep_out_of_tables(id: &mut HeaderValue) {
+    id.set_sensitive(true);
 }
 
 /// A random UUID (version 4).
@@ -48,8 +55,27 @@ mod tests {
         if let Some(given) = given {
             request.headers_mut().insert(AUDIT_ID, HeaderValue::from_static(given));
         }
-        let response = AuditId(Echo).call(request).await;
+        let response = AuditId(Echo).call(request.into()).await;
         response.headers()["audit-id"].to_str().expect("text").to_owned()
+    }
+
+    #[tokio::test]
+    async fn no_id_is_kept_for_the_next_request() {
+        struct Behind;
+        impl Filter for Behind {
+            async fn call(&self, request: Box<Request>) -> Response {
+                assert!(request.headers()[AUDIT_ID].is_sensitive(), "also if the request is sent on");
+                let mut response = Response::new(crate::http::full("answered elsewhere"));
+                response.headers_mut().insert(AUDIT_ID, HeaderValue::from_static("of another server"));
+                response
+            }
+        }
+        for response in [
+            AuditId(Echo).call(request("GET", "/").into()).await,
+            AuditId(Behind).call(request("GET", "/").into()).await,
+        ] {
+            assert!(response.headers()[AUDIT_ID].is_sensitive(), "{response:?}");
+        }
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ impl<H, A: Authenticator> Authentication<H, A> {
 }
 
 impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let http2 = request.version() == http::Version::HTTP_2;
         let (mut parts, body) = request.into_parts();
         let begun = Instant::now();
@@ -53,7 +53,7 @@ impl<H: Filter, A: Authenticator> Filter for Authentication<H, A> {
                 parts.headers.remove(AUTHORIZATION);
                 self.identity_headers.strip(&mut parts.headers);
                 parts.extensions.insert(user);
-                self.inner.call(Request::from_parts(parts, body)).await
+                self.inner.call(Box::new(Request::from_parts(parts, body))).await
             }
             refused => {
                 if let Err(Unauthenticated(reason)) = refused {
@@ -120,7 +120,7 @@ mod tests {
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_static(authorization));
         }
-        let (status, body) = read(filter.call(request).await).await;
+        let (status, body) = read(filter.call(request.into()).await).await;
         (status, body, connection.is_closing())
     }
 
@@ -151,7 +151,7 @@ mod tests {
         };
         let mut request = request("GET", "/api");
         request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_static("Bearer old"));
-        assert_eq!(filter.call(request).await.status(), 401);
+        assert_eq!(filter.call(request.into()).await.status(), 401);
         let event = heard.try_recv().expect("an event");
         assert_eq!(event.annotations.get("stale-token").map(String::as_str), Some("old"));
     }

@@ -18,7 +18,7 @@ pub(crate) struct Authorization<H> {
 }
 
 impl<H: Filter> Filter for Authorization<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let (user, info) = (request.user(), request.info());
         let attributes = Attributes { user: &user, request: &info };
         let begun = Instant::now();
@@ -39,7 +39,7 @@ impl<H: Filter> Filter for Authorization<H> {
             Decision::Deny(reason) | Decision::NoOpinion(reason) => {
                 tracing::debug!(user = user.name, uri = %request.uri(), reason, "Forbidden.");
                 let status = Status::not_authorized(&describe(&attributes), &reason);
-                let mut response = respond_status(&status, &Accept::of(&request));
+                let mut response = respond_status(&status, &Accept::of(&*request));
                 let no_sniff = HeaderValue::from_static("nosniff");
                 response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, no_sniff);
                 response
@@ -82,7 +82,7 @@ mod tests {
     async fn ask(decision: Decision, uri: &str) -> (u16, String) {
         let authorizer = Arc::new(Says(decision));
         let filter = Authorization { inner: Echo, authorizer, metrics: Arc::new(Metrics::new()) };
-        let response = filter.call(request("GET", uri)).await;
+        let response = filter.call(request("GET", uri).into()).await;
         if response.status() == 403 {
             assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
         }

@@ -6,7 +6,7 @@ use crate::http::{Filter, Request, Response};
 pub(crate) struct CacheControl<H>(pub(crate) H);
 
 impl<H: Filter> Filter for CacheControl<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let mut response = self.0.call(request).await;
         let private = HeaderValue::from_static("no-cache, private");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
@@ -29,7 +29,7 @@ mod tests {
     #[async_trait]
     impl Handler for Public {
         async fn handle(&self, request: Request) -> Response {
-            let mut response = Echo.call(request).await;
+            let mut response = Echo.handle(request).await;
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));
             response
         }
@@ -37,9 +37,9 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_private_unless_the_handler_says_otherwise() {
-        let plain = CacheControl(Echo).call(request("GET", "/")).await;
+        let plain = CacheControl(Echo).call(request("GET", "/").into()).await;
         assert_eq!(plain.headers()[CACHE_CONTROL], "no-cache, private");
-        let public = CacheControl(Public).call(request("GET", "/")).await;
+        let public = CacheControl(Public).call(request("GET", "/").into()).await;
         assert_eq!(public.headers()[CACHE_CONTROL], "public");
     }
 }

@@ -38,7 +38,7 @@ fn asked(query: &str) -> Result<Option<Duration>, String> {
 }
 
 impl<H: Filter> Filter for RequestDeadline<H> {
-    async fn call(&self, mut request: Request) -> Response {
+    async fn call(&self, mut request: Box<Request>) -> Response {
         if request.info().is_long_running() {
             return Sending::begin_lasting(self.inner.call(request).await, self.most);
         }
@@ -103,7 +103,7 @@ mod tests {
             ("/api/v1/pods?watch=1&timeout=1s", "None"),
             ("/api/v1/pods?watch=1&timeout=abc", "None"),
         ] {
-            let answer = read(filter(None).call(request("GET", uri)).await).await;
+            let answer = read(filter(None).call(request("GET", uri).into()).await).await;
             assert_eq!(answer, (200, expected.to_owned()), "{uri}");
         }
     }
@@ -115,7 +115,7 @@ mod tests {
         let policy = concord_audit::Policy::parse(text, |_| {}).expect("a policy");
         let sink: crate::AuditSink = Arc::new(move |event| events.send(event.clone()).expect("heard"));
         let filter = filter(Some(Arc::new(Auditing { policy, sink })));
-        let (code, body) = read(filter.call(request("GET", "/api/v1/pods?timeout=abc")).await).await;
+        let (code, body) = read(filter.call(request("GET", "/api/v1/pods?timeout=abc").into()).await).await;
         let message =
             r#""message":"invalid timeout specified in the request URL - time: invalid duration \"abc\"""#;
         assert_eq!(code, 400);

@@ -13,7 +13,7 @@ pub(crate) struct Goaway<H> {
 }
 
 impl<H: Filter> Filter for Goaway<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         if self.chance > 0.0 && request.version() == http::Version::HTTP_2 && random::fraction() < self.chance
         {
             request.connection().close();
@@ -35,7 +35,7 @@ mod tests {
         let mut request = request("GET", "/");
         *request.version_mut() = version;
         request.extensions_mut().insert(connection.clone());
-        Goaway { inner: Echo, chance }.call(request).await;
+        Goaway { inner: Echo, chance }.call(request.into()).await;
         connection.is_closing()
     }
 

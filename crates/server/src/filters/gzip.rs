@@ -28,7 +28,7 @@ const STEP: usize = 64 * 1024;
 pub(crate) struct Gzip<H>(pub(crate) H);
 
 impl<H: Filter> Filter for Gzip<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let accepted = accepts_gzip(request.headers());
         let mut response = self.0.call(request).await;
         if accepted && let Some(length) = length_worth_it(&response) {
@@ -158,7 +158,7 @@ mod tests {
     async fn ask(accept: &'static str, answers: Answers) -> Response {
         let mut request = request("GET", "/");
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(accept));
-        Gzip(answers).call(request).await
+        Gzip(answers).call(request.into()).await
     }
 
     #[tokio::test]

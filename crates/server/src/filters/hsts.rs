@@ -9,7 +9,7 @@ pub(crate) struct Hsts<H> {
 }
 
 impl<H: Filter> Filter for Hsts<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let mut response = self.inner.call(request).await;
         if let Some(directives) = &self.directives {
             response.headers_mut().entry(STRICT_TRANSPORT_SECURITY).or_insert_with(|| directives.clone());
@@ -27,7 +27,7 @@ mod tests {
     async fn directives_are_sent_when_there_are_any() {
         for directives in [None, Some(HeaderValue::from_static("max-age=31536000; preload"))] {
             let filter = Hsts { inner: Echo, directives: directives.clone() };
-            let response = filter.call(request("GET", "/")).await;
+            let response = filter.call(request("GET", "/").into()).await;
             assert_eq!(response.headers().get(STRICT_TRANSPORT_SECURITY), directives.as_ref());
         }
     }

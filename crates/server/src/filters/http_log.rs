@@ -10,7 +10,7 @@ use crate::{
 pub(crate) struct HttpLog<H>(pub(crate) H);
 
 impl<H: Filter> Filter for HttpLog<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return self.0.call(request).await;
         }

@@ -38,14 +38,19 @@ impl<H> MaxInFlight<H> {
 }
 
 impl<H: Filter> MaxInFlight<H> {
-    async fn run(&self, pool: &Pool, request: Request, permit: Option<OwnedSemaphorePermit>) -> Response {
+    async fn run(
+        &self,
+        pool: &Pool,
+        request: Box<Request>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Response {
         let running = pool.running.begin();
         hold(self.inner.call(request).await, (running, permit))
     }
 }
 
 impl<H: Filter> Filter for MaxInFlight<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let info = request.info();
         if info.is_long_running() {
             return self.inner.call(request).await;
@@ -87,7 +92,7 @@ mod tests {
     impl Handler for Holds {
         async fn handle(&self, request: Request) -> Response {
             self.0.notified().await;
-            Echo.call(request).await
+            Echo.handle(request).await
         }
     }
 
@@ -104,12 +109,12 @@ mod tests {
         let user = UserInfo { groups: vec![group.to_owned()], ..UserInfo::default() };
         request.extensions_mut().insert(Arc::new(user));
         let running = ["GET", "POST"].map(|method| self::request(method, "/api/v1/nodes"));
-        let [get, post] = running.map(|request| filter.call(request));
+        let [get, post] = running.map(|request| filter.call(request.into()));
         let both = async { tokio::join!(get, post) };
         tokio::select! {
             biased;
             _ = both => panic!("nobody lets them go"),
-            answer = timeout(Duration::from_secs(1), filter.call(request)) => match answer {
+            answer = timeout(Duration::from_secs(1), filter.call(request.into())) => match answer {
                 Ok(answer) => {
                     assert_eq!(answer.headers()[RETRY_AFTER], "1");
                     let expected = (429, "Too many requests, please try again later.\n".to_owned());
@@ -146,7 +151,7 @@ mod tests {
     async fn an_answer_that_is_read_slowly_keeps_its_place() {
         let pool = || (1, Arc::new(InFlight::default()));
         let filter = MaxInFlight::new(Streams, pool(), pool());
-        let list = || filter.call(request("GET", "/api/v1/pods"));
+        let list = || filter.call(request("GET", "/api/v1/pods").into());
         let slow = list().await;
         assert_eq!((slow.status().as_u16(), list().await.status().as_u16()), (200, 429));
         assert_eq!(read(slow).await.0, 200);
@@ -159,11 +164,11 @@ mod tests {
         let filter = filter(1, &release);
         for _ in 0..3 {
             release.notify_one();
-            assert_eq!(filter.call(request("GET", "/api/v1/pods")).await.status(), 200);
+            assert_eq!(filter.call(request("GET", "/api/v1/pods").into()).await.status(), 200);
         }
         // A client that goes away gives its place back, too.
-        drop(futures_util::poll!(Box::pin(filter.call(request("GET", "/api/v1/pods")))));
+        drop(futures_util::poll!(Box::pin(filter.call(request("GET", "/api/v1/pods").into()))));
         release.notify_one();
-        assert_eq!(filter.call(request("GET", "/api/v1/pods")).await.status(), 200);
+        assert_eq!(filter.call(request("GET", "/api/v1/pods").into()).await.status(), 200);
     }
 }

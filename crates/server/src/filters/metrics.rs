@@ -1,4 +1,4 @@
-use std::{sync::Arc, task::Poll, time::Duration};
+use std::{pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use http::StatusCode;
 use hyper::body::Body as _;
@@ -23,9 +23,11 @@ pub(crate) struct RequestMetrics<H> {
 }
 
 impl<H: Filter> Filter for RequestMetrics<H> {
-    async fn call(&self, request: Request) -> Response {
-        let (labels, received) = (RequestLabels::of(&request), request.received());
-        let (mut response, waited) = waits::during(self.inner.call(request)).await;
+    async fn call(&self, request: Box<Request>) -> Response {
+        let (labels, received) = (RequestLabels::of(&*request), request.received());
+        let mut handling = pin!(waits::noting(self.inner.call(request)));
+        let mut response = handling.as_mut().await;
+        let waited = waits::waited(handling);
         let extensions = response.extensions_mut();
         let (served, deprecated) = (extensions.remove::<Served>(), extensions.remove::<Deprecated>());
         if let Some(terminated) = extensions.remove::<Terminated>() {
@@ -122,7 +124,7 @@ mod tests {
     #[async_trait]
     impl Handler for Serves {
         async fn handle(&self, request: Request) -> Response {
-            let mut response = Echo.call(request).await;
+            let mut response = Echo.handle(request).await;
             if self.0 {
                 response.extensions_mut().insert(Served);
             }
@@ -139,7 +141,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new());
         for (served, uri) in [(false, "/api/v1/unknown"), (true, "/api/v1/pods"), (true, "/api/v1/pods")] {
             RequestMetrics { inner: Serves(served), metrics: metrics.clone() }
-                .call(request("GET", uri))
+                .call(request("GET", uri).into())
                 .await;
         }
         let text = scraped(&metrics).await;
@@ -155,7 +157,7 @@ mod tests {
     impl Handler for Ends {
         async fn handle(&self, request: Request) -> Response {
             let ends = request.method() == "DELETE";
-            let mut response = Echo.call(request).await;
+            let mut response = Echo.handle(request).await;
             match ends {
                 true => {
                     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -179,7 +181,7 @@ mod tests {
             ("DELETE", "/api/v1/namespaces/a/pods/b"),
             ("DELETE", "/api/v1/namespaces/a/made-up/b"),
         ] {
-            filter.call(request(method, uri)).await;
+            filter.call(request(method, uri).into()).await;
         }
         let text = scraped(&metrics).await;
         assert!(!text.contains("made-up"), "{text}");
@@ -218,7 +220,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new());
         let filter = RequestMetrics { inner: BreaksOff(breaks), metrics: metrics.clone() };
         Sending::bound(async {
-            let mut body = filter.call(request("GET", "/api/v1/pods")).await.into_body();
+            let mut body = filter.call(request("GET", "/api/v1/pods").into()).await.into_body();
             for _ in 0..=usize::from(breaks) {
                 body.frame().await.expect("a piece or an error").ok();
             }
@@ -239,7 +241,7 @@ mod tests {
     async fn a_watch_is_open_until_its_body_ends() {
         let metrics = Arc::new(Metrics::new());
         let filter = RequestMetrics { inner: Serves(true), metrics: metrics.clone() };
-        let response = filter.call(request("GET", "/api/v1/pods?watch=1")).await;
+        let response = filter.call(request("GET", "/api/v1/pods?watch=1").into()).await;
         let gauge = |open: u8| {
             format!(
                 "apiserver_longrunning_requests{{component=\"apiserver\",group=\"\",resource=\"pods\",scope=\"cluster\",subresource=\"\",verb=\"WATCH\",version=\"v1\"}} {open}\n"

@@ -10,7 +10,7 @@ use crate::http::{Filter, Request, Response, text};
 pub(crate) struct PanicRecovery<H>(pub(crate) H);
 
 impl<H: Filter> Filter for PanicRecovery<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         // Unwind safety: handlers keep what outlives a request behind locks that do not poison, and
         // publish only complete values.
@@ -58,14 +58,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_that_keeps_its_reason_to_itself() {
-        let (status, body) = read(PanicRecovery(Panics).call(request("GET", "/secret")).await).await;
+        let (status, body) = read(PanicRecovery(Panics).call(request("GET", "/secret").into()).await).await;
         assert_eq!(status, 500);
         assert!(body.contains("panic") && !body.contains("secret"), "{body}");
     }
 
     #[tokio::test]
     async fn an_answer_passes_unchanged() {
-        assert_eq!(read(PanicRecovery(Echo).call(request("GET", "/a")).await).await, (200, "/a".to_owned()));
+        assert_eq!(
+            read(PanicRecovery(Echo).call(request("GET", "/a").into()).await).await,
+            (200, "/a".to_owned())
+        );
     }
 
     #[test]

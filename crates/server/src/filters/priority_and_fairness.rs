@@ -20,7 +20,7 @@ pub(crate) struct PriorityAndFairness<H> {
 }
 
 impl<H: Filter> Filter for PriorityAndFairness<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let Some(control) = &self.control else { return self.inner.call(request).await };
         let (user, info) = (request.user(), request.info());
         if info.is_long_running() && info.verb != "watch" {
@@ -98,7 +98,7 @@ mod tests {
     async fn an_answer_that_is_read_slowly_keeps_its_seat_and_a_watch_does_not() {
         let control = Arc::new(OneSeat(Arc::new(Semaphore::new(1))));
         let filter = PriorityAndFairness { inner: Streams, control: Some(control) };
-        let get = |uri| filter.call(request("GET", uri));
+        let get = |uri| filter.call(request("GET", uri).into());
         let watch = get("/api/v1/pods?watch=1").await;
         let slow = get("/api/v1/pods").await;
         assert_eq!((watch.status().as_u16(), slow.status().as_u16()), (200, 200));
@@ -119,7 +119,7 @@ mod tests {
             ("/api/v1/pods?watch=1", 429),
             ("/api/v1/namespaces/a/pods/b/exec", 200),
         ] {
-            let response = filter.call(request("GET", uri)).await;
+            let response = filter.call(request("GET", uri).into()).await;
             assert_eq!(response.status(), status, "{uri}");
             let told = response.headers().get(FLOW_SCHEMA).map(HeaderValue::as_bytes);
             assert_eq!(told, (!uri.contains("/b/")).then_some(&b"schema"[..]), "{uri}");

@@ -9,7 +9,7 @@ use crate::{
 pub(crate) struct ReceivedTimestamp<H>(pub(crate) H);
 
 impl<H: Filter> Filter for ReceivedTimestamp<H> {
-    async fn call(&self, mut request: Request) -> Response {
+    async fn call(&self, mut request: Box<Request>) -> Response {
         request.extensions_mut().insert(Received(Instant::now()));
         self.0.call(request).await
     }

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) struct RequestInfoFilter<H>(pub(crate) H);
 
 impl<H: Filter> Filter for RequestInfoFilter<H> {
-    async fn call(&self, mut request: Request) -> Response {
+    async fn call(&self, mut request: Box<Request>) -> Response {
         match RequestInfo::new(request.method(), request.uri()) {
             Ok(info) => {
                 request.extensions_mut().insert(Arc::new(info));
@@ -69,7 +69,7 @@ mod tests {
                 ),
             ),
         ] {
-            let answer = read(RequestInfoFilter(Verb).call(request("GET", uri)).await).await;
+            let answer = read(RequestInfoFilter(Verb).call(request("GET", uri).into()).await).await;
             assert_eq!((answer.0, &*answer.1), expected, "{uri}");
         }
     }

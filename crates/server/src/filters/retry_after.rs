@@ -26,7 +26,7 @@ fn is_exempt(request: &Request) -> bool {
 }
 
 impl<H: Filter> Filter for RetryAfter<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         if !self.draining.has_begun() || is_exempt(&request) {
             return self.inner.call(request).await;
         }
@@ -55,7 +55,7 @@ mod tests {
         }
         let mut request = request("GET", uri);
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(user_agent));
-        let response = RetryAfter { inner: Echo, draining: token }.call(request).await;
+        let response = RetryAfter { inner: Echo, draining: token }.call(request.into()).await;
         if response.status() == 429 {
             assert_eq!(response.headers()[RETRY_AFTER], "5");
             assert_eq!(response.headers()[CONNECTION], "close");

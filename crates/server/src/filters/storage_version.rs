@@ -26,11 +26,11 @@ pub(crate) struct StorageVersionPrecondition<H> {
 }
 
 impl<H: Filter> Filter for StorageVersionPrecondition<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let refused =
             self.versions.as_deref().and_then(|versions| refusal(versions, &request.info(), &request.user()));
         match refused {
-            Some(status) => respond_status(&status, &Accept::of(&request)),
+            Some(status) => respond_status(&status, &Accept::of(&*request)),
             None => self.inner.call(request).await,
         }
     }
@@ -90,7 +90,7 @@ mod tests {
         let filter = StorageVersionPrecondition { inner: Echo, versions: Some(Arc::new(Waiting)) };
         let mut request = request(method, uri);
         request.extensions_mut().insert(Arc::new(user.clone()));
-        let response = filter.call(request).await;
+        let response = filter.call(request.into()).await;
         assert!(!response.headers().contains_key("retry-after"));
         read(response).await
     }

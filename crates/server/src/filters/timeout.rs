@@ -11,7 +11,7 @@ use crate::{
 pub(crate) struct Timeout<H>(pub(crate) H);
 
 impl<H: Filter> Filter for Timeout<H> {
-    async fn call(&self, request: Request) -> Response {
+    async fn call(&self, request: Box<Request>) -> Response {
         let Some(moment) = request.deadline().moment() else { return self.0.call(request).await };
         match timeout_at(moment, self.0.call(request)).await {
             Ok(response) => response,
@@ -47,7 +47,7 @@ mod tests {
     impl Handler for Slow {
         async fn handle(&self, request: Request) -> Response {
             sleep(Duration::from_secs(10)).await;
-            Echo.call(request).await
+            Echo.handle(request).await
         }
     }
 
@@ -55,7 +55,7 @@ mod tests {
         let mut request = request("GET", "/done");
         let deadline = seconds.map(|seconds| Deadline::at(Instant::now() + Duration::from_secs(seconds)));
         request.extensions_mut().insert(deadline.unwrap_or_default());
-        read(Timeout(Slow).call(request).await).await
+        read(Timeout(Slow).call(request.into()).await).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use crate::{
 pub(crate) struct WarningRecorder<H>(pub(crate) H);
 
 impl<H: Filter> Filter for WarningRecorder<H> {
-    async fn call(&self, mut request: Request) -> Response {
+    async fn call(&self, mut request: Box<Request>) -> Response {
         let warnings = WarningsHandle::default();
         request.extensions_mut().insert(warnings.clone());
         let mut response = self.0.call(request).await;
@@ -42,17 +42,17 @@ mod tests {
     impl Handler for Warns {
         async fn handle(&self, request: Request) -> Response {
             self.0.iter().for_each(|text| request.warnings().add(text));
-            Echo.call(request).await
+            Echo.handle(request).await
         }
     }
 
     #[tokio::test]
     async fn warnings_become_headers() {
         let texts = &["unknown field \"é\"", "tab\there", "b", "b"];
-        let response = WarningRecorder(Warns(texts)).call(request("GET", "/")).await;
+        let response = WarningRecorder(Warns(texts)).call(request("GET", "/").into()).await;
         let values: Vec<_> = response.headers().get_all(WARNING).iter().map(HeaderValue::as_bytes).collect();
         assert_eq!(values, ["299 - \"unknown field \\\"é\\\"\"".as_bytes(), b"299 - \"b\""]);
-        let response = WarningRecorder(Warns(&[])).call(request("GET", "/")).await;
+        let response = WarningRecorder(Warns(&[])).call(request("GET", "/").into()).await;
         assert!(!response.headers().contains_key(WARNING));
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct WatchTermination<H> {
 }
 
 impl<H: Filter> Filter for WatchTermination<H> {
-    async fn call(&self, mut request: Request) -> Response {
+    async fn call(&self, mut request: Box<Request>) -> Response {
         if request.info().is_long_running() {
             request.extensions_mut().insert(self.draining.clone());
         }
@@ -45,7 +45,7 @@ mod tests {
         draining.0.cancel();
         for (uri, told) in [("/api/v1/pods?watch=1", "true"), ("/api/v1/pods", "false")] {
             let filter = WatchTermination { inner: Tells, draining: draining.clone() };
-            assert_eq!(read(filter.call(request("GET", uri)).await).await.1, told, "{uri}");
+            assert_eq!(read(filter.call(request("GET", uri).into()).await).await.1, told, "{uri}");
         }
     }
 }

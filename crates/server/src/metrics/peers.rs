@@ -78,6 +78,11 @@ impl PeerMetrics {
         self.proxy_errors.with_label_values(&[kind, group, version, resource]).inc();
     }
 
+    /// How many requests for a resource had that happen to them.
+    pub fn proxy_errors(&self, kind: &str, [group, version, resource]: [&str; 3]) -> u64 {
+        self.proxy_errors.with_label_values(&[kind, group, version, resource]).get()
+    }
+
     /// What another server serves could not be found out: `hostport_resolution` or `fetch_discovery`.
     pub fn sync_error(&self, kind: &str) {
         self.sync_errors.with_label_values(&[kind]).inc();

@@ -78,7 +78,7 @@ impl Run {
         request.extensions_mut().insert(Arc::new(user));
         request.headers_mut().insert("audit-id", HeaderValue::from_static("id"));
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        read(self.filter.call(request).await).await
+        read(self.filter.call(request.into()).await).await
     }
 
     fn stages(&self) -> Vec<String> {
@@ -178,7 +178,7 @@ async fn who_goes_away_unanswered_is_told() {
 
     let mut late = request("GET", "/never");
     late.extensions_mut().insert(Deadline::at(Instant::now() + Duration::from_secs(1)));
-    assert!(timeout(Duration::from_secs(2), run.filter.call(late)).await.is_err());
+    assert!(timeout(Duration::from_secs(2), run.filter.call(late.into())).await.is_err());
     assert_eq!(run.last()["responseStatus"]["code"], 504);
 }
 

@@ -23,11 +23,11 @@ pub(crate) struct Impersonation<H> {
 }
 
 impl<H: Filter> Filter for Impersonation<H> {
-    async fn call(&self, mut request: Request) -> Response {
+    async fn call(&self, mut request: Box<Request>) -> Response {
         let wanted = match wanted::take(request.headers_mut()) {
             Ok(None) => return self.inner.call(request).await,
             Ok(Some(wanted)) => wanted,
-            Err(status) => return respond_status(&status, &Accept::of(&request)),
+            Err(status) => return respond_status(&status, &Accept::of(&*request)),
         };
         let (user, info) = (request.user(), request.info());
         let attributes = Attributes { user: &user, request: &info };
@@ -46,7 +46,7 @@ impl<H: Filter> Filter for Impersonation<H> {
             }
             Err(status) => {
                 tracing::debug!(user = user.name, uri = %request.uri(), %status, "Impersonation is forbidden.");
-                let mut response = respond_status(&status, &Accept::of(&request));
+                let mut response = respond_status(&status, &Accept::of(&*request));
                 response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
                 response
             }

@@ -59,7 +59,7 @@ async fn ask(allowed: &'static [&'static str], headers: &[(&'static str, &'stati
     for (name, value) in headers {
         request.headers_mut().append(*name, HeaderValue::from_static(value));
     }
-    read(filter.call(request).await).await
+    read(filter.call(request.into()).await).await
 }
 
 const ME: &str = r#"User \"system:serviceaccount:a:agent\" cannot"#;
