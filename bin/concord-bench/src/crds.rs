@@ -29,7 +29,7 @@ use crate::{
     scan,
     stats::{Latency, histogram, micros, per},
 };
-use documents::Documents;
+use documents::{Documents, Took};
 
 const GROUP: &str = "crds.concord-bench.example.com";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -80,10 +80,10 @@ struct Found {
     served: Duration,
     usable: Latency,
     index: Duration,
-    document: Duration,
+    everything: Took,
     documents: Documents,
-    /// Resident memory before, when all were served, and later.
-    resident: [u64; 3],
+    /// Resident memory before, when all were served, later, with the index of OpenAPI, and with its version 2.
+    resident: [u64; 5],
 }
 
 /// Measures, prints and removes what it made.
@@ -119,15 +119,14 @@ async fn measure(server: &Server, args: &Arc<Crds>, watched: &[Watched]) -> Resu
     tokio::time::sleep(args.later).await;
     let later = resident()?;
     let mut connection = server.connect().await?;
-    let mut timed = async |path: &str| -> Result<Duration> {
-        let begun = Instant::now();
-        scan::drain(connection.expect(Call::get(path)).await?.into_body()).await?;
-        Ok(begun.elapsed())
-    };
-    let (index, document) = (timed("/openapi/v3").await?, timed("/openapi/v2").await?);
+    let begun = Instant::now();
+    scan::drain(connection.expect(Call::get(documents::INDEX)).await?.into_body()).await?;
+    let index = begun.elapsed();
+    let indexed = resident()?;
+    let everything = documents::read_everything(&mut connection).await?;
+    let resident = [before, at_once, later, indexed, resident()?];
     let documents = documents::measure(&mut connection, args).await?;
-    let resident = [before, at_once, later];
-    Ok(Found { served, usable: Latency::of(&usable), index, document, documents, resident })
+    Ok(Found { served, usable: Latency::of(&usable), index, everything, documents, resident })
 }
 
 /// Does something with every definition, from as many clients as are asked for, and answers how long each took.
@@ -245,7 +244,7 @@ fn definition(args: &Crds, number: usize) -> Value {
 
 fn table(args: &Crds, found: &Found) -> String {
     let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-    let [before, at_once, later] = found.resident;
+    let [before, at_once, later, indexed, everything] = found.resident;
     let each = |bytes: u64| per(bytes.saturating_sub(before) as f64 / 1024.0, args.definitions as f64);
     let mut text = format!("{} definitions of {} fields\n", args.definitions, args.fields);
     let mut line = |name: &str, value: f64, unit: &str| {
@@ -256,13 +255,17 @@ fn table(args: &Crds, found: &Found) -> String {
     line("usable after ack, p50", found.usable.p50, "ms");
     line("usable after ack, p99", found.usable.p99, "ms");
     line("index of OpenAPI v3", millis(found.index), "ms");
-    line("document of OpenAPI v2", millis(found.document), "ms");
-    let Documents { index, document, unchanged, object } = &found.documents;
+    line("document of OpenAPI v2", millis(found.everything.whole), "ms");
+    line("its first byte", millis(found.everything.begun), "ms");
+    line("its size", found.everything.bytes as f64 / 1e6, "MB");
+    let Documents { index, document, unchanged, object, begun, whole } = &found.documents;
     let latencies = [
         ("index shows a change after", index),
         ("its document takes", document),
         ("one that is not new", unchanged),
         ("a get beside that", object),
+        ("v2 has a change, first byte", begun),
+        ("v2 has a change, last byte", whole),
     ];
     for (name, times) in latencies.into_iter().filter(|(_, times)| !times.is_empty()) {
         let times = Latency::of(times);
@@ -272,6 +275,8 @@ fn table(args: &Crds, found: &Found) -> String {
     if before > 0 {
         line("memory each, at once", each(at_once), "KiB");
         line("memory each, later", each(later), "KiB");
+        line("memory each, with the index", each(indexed), "KiB");
+        line("memory each, with v2", each(everything), "KiB");
     }
     text
 }
@@ -313,10 +318,11 @@ mod tests {
     #[test]
     fn the_table_says_what_each_definition_takes() {
         let args = args("concord-bench crds --definitions 2");
-        let found = Found { resident: [1024, 5120, 3072], ..Found::default() };
+        let found = Found { resident: [1024, 5120, 3072, 3072, 7168], ..Found::default() };
         let text = table(&args, &found);
         assert!(text.contains("memory each, at once                    2.00 KiB"), "{text}");
         assert!(text.contains("memory each, later                      1.00 KiB"), "{text}");
+        assert!(text.contains("memory each, with v2                    3.00 KiB"), "{text}");
         let nothing = table(&args, &Found::default());
         assert!(!nothing.contains("memory"), "nobody was watched");
         assert!(!nothing.contains("not new"), "nothing was changed");

@@ -46,15 +46,6 @@ impl Annotations {
         })
     }
 
-    /// Knows what others know of what documents about custom resources need.
-    #[cfg(test)]
-    pub(crate) fn share_common(&self, other: &Self) {
-        self.common.get_or_init(|| {
-            let Common { texts, names } = other.common();
-            Common { texts: texts.clone(), names: names.clone() }
-        });
-    }
-
     /// What documents about custom resources need.
     pub(crate) fn common(&self) -> &Common {
         self.common.get_or_init(|| {

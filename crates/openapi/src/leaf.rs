@@ -1,10 +1,6 @@
 //! Documents, made when they are asked for.
 
-use std::{
-    panic::resume_unwind,
-    sync::{Arc, OnceLock},
-    thread,
-};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use tokio::{sync::OnceCell, task::JoinError};
@@ -12,19 +8,16 @@ use tokio::{sync::OnceCell, task::JoinError};
 use crate::{
     components::Dialect,
     document::{self, Subject},
+    everything::Told,
     extensions::ExtensionDocument,
     packed::Packed,
     protobuf,
     publication::{Publication, hash, to_json},
-    swagger::{Part, Swagger},
 };
 
 /// How many documents that have been replaced are kept under their hashes: clients that read the index of another server
 /// ask for them while servers are being replaced.
 const KEPT: usize = 2;
-
-/// How many threads make what version 2 says: few, so that something is left for requests.
-const THREADS: usize = 2;
 
 /// The forms that a document can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +31,6 @@ pub(crate) enum About {
     Subject(Subject),
     /// What another server says.
     Extension(Arc<ExtensionDocument>),
-    Everything,
 }
 
 /// A document, made when it is asked for.
@@ -48,7 +40,7 @@ pub(crate) struct Document {
     json: OnceCell<Packed>,
     protobuf: OnceCell<Packed>,
     /// What it says in version 2.
-    part: OnceLock<Packed>,
+    told: OnceLock<Told>,
     /// Those that were here before, the newest last.
     before: Vec<(Arc<str>, Packed)>,
 }
@@ -75,7 +67,7 @@ impl Document {
             }
             _ => (OnceLock::new(), OnceCell::new()),
         };
-        Self { about, hash, json, protobuf: OnceCell::new(), part: OnceLock::new(), before }
+        Self { about, hash, json, protobuf: OnceCell::new(), told: OnceLock::new(), before }
     }
 
     pub(crate) fn is_about(&self, about: &About) -> bool {
@@ -93,7 +85,12 @@ impl Document {
 
     /// Whether it is about custom resources.
     pub(crate) fn is_custom(&self) -> bool {
-        matches!(&self.about, About::Subject(subject) if subject.is_custom())
+        self.subject().is_some_and(Subject::is_custom)
+    }
+
+    /// What of this server it is about.
+    pub(crate) fn subject(&self) -> Option<&Subject> {
+        if let About::Subject(subject) = &self.about { Some(subject) } else { None }
     }
 
     /// A document that was here before, by its hash.
@@ -104,11 +101,6 @@ impl Document {
     /// The hash, if it is known.
     pub(crate) fn known_hash(&self) -> Option<Arc<str>> {
         self.hash.get().cloned()
-    }
-
-    /// Whether it has this form already.
-    pub(crate) fn has(&self, form: Form) -> bool {
-        self.form(form).get().is_some()
     }
 
     fn form(&self, form: Form) -> &OnceCell<Packed> {
@@ -129,7 +121,7 @@ impl Document {
         form: Form,
         publication: &Arc<Publication>,
     ) -> Result<Made, JoinError> {
-        // It takes milliseconds, version 2 more of them, during which no other request should have to wait.
+        // It takes milliseconds, during which no other request should have to wait.
         let make = async || {
             let (document, publication) = (Arc::clone(self), Arc::clone(publication));
             let made = tokio::task::spawn_blocking(move || document.make(form, &publication)).await;
@@ -186,52 +178,23 @@ impl Document {
                 Written::V3(subject.document(publication.release(), &sources))
             }
             About::Extension(document) => Written::Foreign(document.value().unwrap_or_default()),
-            About::Everything => Written::V2(everything(publication)),
         }
     }
 
     /// What it says in version 2, which is made once.
-    fn part(&self, publication: &Publication) -> Part {
-        let About::Subject(subject) = &self.about else { return Part::default() };
-        if let Some(part) = self.part.get().and_then(Part::unpack) {
-            return part;
-        }
-        let part = Part::new(subject, &publication.sources(subject.is_custom()));
-        self.part.get_or_init(|| part.pack());
-        part
+    pub(crate) fn told(&self, publication: &Publication) -> Option<&Told> {
+        self.subject().map(|subject| self.told.get_or_init(|| Told::new(subject, publication)))
     }
-}
 
-/// The document of version 2: what all documents say in it.
-fn everything(publication: &Publication) -> Swagger {
-    let leaves: Vec<&Arc<Document>> = publication.leaves().collect();
-    let mut all = Part::default();
-    thread::scope(|scope| {
-        let share = leaves.len().div_ceil(THREADS).max(1);
-        let write = |share: &[&Arc<Document>]| {
-            let parts = share.iter().map(|leaf| leaf.part(publication));
-            parts.fold(Part::default(), Part::with)
-        };
-        let threads: Vec<_> = leaves.chunks(share).map(|share| scope.spawn(move || write(share))).collect();
-        for thread in threads {
-            let part = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            all = std::mem::take(&mut all).with(part);
-        }
-    });
-    let versions = leaves.iter().filter_map(|leaf| match &leaf.about {
-        About::Subject(subject) => subject.version().cloned(),
-        _ => None,
-    });
-    let mut swagger =
-        Swagger::new(all, versions.collect(), publication.release(), &publication.sources(true));
-    publication.extensions().filter_map(ExtensionDocument::swagger).for_each(|part| swagger.add(part));
-    swagger
+    /// Whether [`Self::told`] is made already.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.get().is_some()
+    }
 }
 
 /// A document before it has a form.
 enum Written {
     V3(document::Document),
-    V2(Swagger),
     Foreign(Value),
 }
 
@@ -239,7 +202,6 @@ impl Written {
     fn json(&self) -> Vec<u8> {
         match self {
             Self::V3(document) => to_json(document),
-            Self::V2(document) => to_json(document),
             Self::Foreign(document) => to_json(document),
         }
     }
@@ -247,7 +209,6 @@ impl Written {
     fn protobuf(&self) -> Vec<u8> {
         match self {
             Self::V3(document) => document.protobuf(),
-            Self::V2(document) => document.protobuf(),
             Self::Foreign(document) => protobuf::encode(document, Dialect::V3),
         }
     }

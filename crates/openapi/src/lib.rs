@@ -11,13 +11,16 @@
 //! elsewhere.
 //!
 //! Start with [`OpenApi`], then `paths.rs` for the operations, `components.rs` for the types, `custom.rs` for those of custom
-//! resources, `swagger.rs` for version 2, and [`ExtensionDocument`] for what other servers say.
+//! resources, `swagger.rs` and
+//! `everything.rs` for version 2, and [`ExtensionDocument`] for what other servers say.
 
 mod annotations;
 mod archive;
 mod components;
 mod custom;
+mod deflated;
 mod document;
+mod everything;
 mod extensions;
 mod leaf;
 mod legacy;
@@ -32,6 +35,8 @@ mod parameters;
 mod paths;
 mod protobuf;
 mod publication;
+mod run;
+mod sendable;
 mod serve;
 mod swagger;
 

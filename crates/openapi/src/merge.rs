@@ -1,16 +1,14 @@
 //! Parts of other servers in the document of version 2.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use concord_meta::GroupVersion;
 use serde_json::{Map, Value};
 
 use crate::{
     legacy::{escape, own_paths, references, unescape},
-    member::{Member, Members},
+    member::Member,
+    run::Sorted,
 };
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
@@ -85,8 +83,8 @@ fn closure(mut wanted: BTreeSet<String>, from: &Map<String, Value>, prefix: &str
 
 /// What is shared in a document of version 2.
 pub(crate) struct Whole<'a> {
-    pub(crate) paths: &'a mut Members,
-    pub(crate) definitions: &'a mut Members,
+    pub(crate) paths: &'a mut Sorted,
+    pub(crate) definitions: &'a mut Sorted,
     pub(crate) parameters: &'a mut Map<String, Value>,
 }
 
@@ -99,18 +97,22 @@ pub(crate) fn add(whole: &mut Whole<'_>, mut part: Map<String, Value>) {
     };
     let (paths, mut definitions, mut parameters) = (take("paths"), take("definitions"), take("parameters"));
     let mut paths = Value::Object(paths);
-    let renamed = conflicts(&definitions, |name| whole.definitions.get(name).map(Member::value));
+    let renamed = conflicts(&definitions, |name, value| {
+        whole.definitions.get(name).is_some_and(|known| !same(&known.value(), value))
+    });
     for value in definitions.values_mut().chain(parameters.values_mut()).chain([&mut paths]) {
         rename(value, DEFINITIONS, &renamed);
     }
     // Which may have changed by what they refer to.
-    let renamed_parameters = conflicts(&parameters, |name| whole.parameters.get(name).map(Cow::Borrowed));
+    let renamed_parameters = conflicts(&parameters, |name, value| {
+        whole.parameters.get(name).is_some_and(|known| !same(known, value))
+    });
     rename(&mut paths, PARAMETERS, &renamed_parameters);
     for (name, definition) in definitions {
         let name = renamed.get(&name).cloned().unwrap_or(name);
-        match whole.definitions.get_mut(&name) {
+        match whole.definitions.get(&name) {
             Some(known) => unite_kinds(known.tree(), &definition),
-            None => drop(whole.definitions.insert(name, Member::Tree(definition))),
+            None => whole.definitions.add(name, Member::Tree(definition)),
         }
     }
     for (name, parameter) in parameters {
@@ -118,26 +120,24 @@ pub(crate) fn add(whole: &mut Whole<'_>, mut part: Map<String, Value>) {
     }
     if let Value::Object(paths) = paths {
         for (path, item) in paths {
-            whole.paths.entry(path).or_insert(Member::Tree(item));
+            whole.paths.add(path, Member::Tree(item));
         }
     }
 }
 
 /// New names for those that mean something else already.
-fn conflicts<'a>(
+fn conflicts(
     part: &Map<String, Value>,
-    known: impl Fn(&str) -> Option<Cow<'a, Value>>,
+    mut means_other: impl FnMut(&str, &Value) -> bool,
 ) -> BTreeMap<String, String> {
     let mut renamed = BTreeMap::new();
     for (name, value) in part {
-        if known(name).is_none_or(|known| same(&known, value)) {
+        if !means_other(name, value) {
             continue;
         }
         // There are never more names than values.
         let numbered = (2_u32..).map(|number| format!("{name}_v{number}"));
-        let free = |other: &String| {
-            !part.contains_key(other) && known(other).is_none_or(|known| same(&known, value))
-        };
+        let free = |other: &String| !part.contains_key(other) && !means_other(other, value);
         if let Some(other) = numbered.into_iter().find(free) {
             renamed.insert(name.clone(), other);
         }
@@ -194,6 +194,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::member::Members;
 
     fn object(value: Value) -> Map<String, Value> {
         match value {
@@ -240,15 +241,15 @@ mod tests {
     #[test]
     fn names_that_are_taken_get_a_number() {
         let member = |(name, value): (&str, Value)| (name.to_owned(), Member::written(&value));
-        let mut paths = Members::from_iter([("/taken", json!({"own": {}}))].map(member));
-        let mut definitions = Members::from_iter(
+        let mut paths = Sorted::from(Members::from_iter([("/taken", json!({"own": {}}))].map(member)));
+        let mut definitions = Sorted::from(Members::from_iter(
             [
                 ("Same", json!({"type": "object", KINDS: [1]})),
                 ("Other", json!({"type": "object"})),
                 ("Other_v2", json!({"type": "integer"})),
             ]
             .map(member),
-        );
+        ));
         let mut parameters = object(json!({"p": {"name": "own"}}));
         let mut whole =
             Whole { paths: &mut paths, definitions: &mut definitions, parameters: &mut parameters };
@@ -263,6 +264,7 @@ mod tests {
                 "parameters": {"p": {"name": "theirs"}, "q": {}},
             })),
         );
+        let (paths, definitions) = (paths.into_members(), definitions.into_members());
         assert_eq!(*paths["/taken"].value(), json!({"own": {}}));
         assert_eq!(
             *paths["/new"].value(),

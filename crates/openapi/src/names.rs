@@ -38,10 +38,15 @@ pub(crate) fn infix(version: &GroupVersion) -> String {
     group(&version.group) + &camel(&version.version)
 }
 
+/// What the names of all definitions of a version's custom kinds begin with: `com.example.lab.v1.`.
+pub(crate) fn package(version: &GroupVersion) -> String {
+    let group: Vec<&str> = version.group.rsplit('.').collect();
+    format!("{}.{}.", group.join("."), version.version)
+}
+
 /// The name of a custom kind's definition: `com.example.lab.v1.Widget`. One that is taken already is marked.
 pub(crate) fn definition(version: &GroupVersion, kind: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let group: Vec<&str> = version.group.rsplit('.').collect();
-    let name = format!("{}.{}.{kind}", group.join("."), version.version);
+    let name = package(version) + kind;
     if is_taken(&name) { format!("{name}_v2") } else { name }
 }
 

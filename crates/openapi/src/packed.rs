@@ -22,15 +22,7 @@ pub(crate) struct Packed {
 
 impl Packed {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        Self::at(bytes, if bytes.len() > LARGE { Compression::fast() } else { Compression::default() })
-    }
-
-    /// What nobody is sent, and many are made of at a time.
-    pub(crate) fn quick(bytes: &[u8]) -> Self {
-        Self::at(bytes, Compression::fast())
-    }
-
-    fn at(bytes: &[u8], level: Compression) -> Self {
+        let level = if bytes.len() > LARGE { Compression::fast() } else { Compression::default() };
         let mut encoder = GzEncoder::new(Vec::new(), level);
         let gzip = encoder.write_all(bytes).and_then(|()| encoder.finish());
         let mut gzip = gzip.expect("memory takes all that is written to it");

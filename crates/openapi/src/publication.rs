@@ -21,6 +21,7 @@ use crate::{
     annotations::Annotations,
     components::{Definitions, Kinds, Sources},
     document::{Service, Subject, VERSION},
+    everything::{Everything, Kept},
     extensions::{ExtensionDocument, ExtensionDocuments},
     leaf::{About, Document},
     names,
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) recent: Recent,
     /// Who makes something about all documents: one at a time, however fast they change.
     pub(crate) whole: Semaphore,
+    /// Of what the document of version 2 consists.
+    pub(crate) kept: Kept,
 }
 
 /// Some bytes and their hash.
@@ -54,7 +57,7 @@ pub(crate) struct Publication {
     context: Arc<Context>,
     leaves: BTreeMap<String, Arc<Document>>,
     /// The document of version 2.
-    everything: Arc<Document>,
+    everything: OnceCell<Arc<Everything>>,
     /// Which do not change with custom resources.
     kinds: Arc<OnceLock<Kinds>>,
     index: OnceCell<Published>,
@@ -83,7 +86,7 @@ impl Publication {
             before.filter(|before| typed(&before.set).map(Arc::as_ptr).eq(typed(&set).map(Arc::as_ptr)));
         Self {
             leaves: own.chain(others).collect::<BTreeMap<_, _>>().into_iter().map(keep).collect(),
-            everything: Arc::new(Document::new(About::Everything, None)),
+            everything: OnceCell::new(),
             kinds: same.map(|before| before.kinds.clone()).unwrap_or_default(),
             index: OnceCell::new(),
             set,
@@ -102,9 +105,22 @@ impl Publication {
         self.leaves.get(key)
     }
 
+    /// The document of version 2, if it has been put together.
+    pub(crate) fn known_everything(&self) -> Option<&Arc<Everything>> {
+        self.everything.get()
+    }
+
     /// The document of version 2.
-    pub(crate) fn everything(&self) -> &Arc<Document> {
-        &self.everything
+    ///
+    /// # Errors
+    ///
+    /// When making it ended in an unexpected way.
+    pub(crate) async fn everything(self: &Arc<Self>) -> Result<&Arc<Everything>, JoinError> {
+        let make = async || {
+            let publication = Arc::clone(self);
+            tokio::task::spawn_blocking(move || Arc::new(Everything::new(&publication))).await
+        };
+        self.everything.get_or_try_init(make).await
     }
 
     /// The index, if it has been made.
@@ -149,6 +165,11 @@ impl Publication {
     /// The version of the API as a whole.
     pub(crate) fn release(&self) -> &str {
         &self.context.release
+    }
+
+    /// Of what the document of version 2 consists.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.context.kept
     }
 
     /// What was made a moment ago.
@@ -227,8 +248,12 @@ pub(crate) fn to_json(document: &impl Serialize) -> Vec<u8> {
 
 /// Upstream's hash: SHA-512 in capital letters.
 pub(crate) fn hash(bytes: &[u8]) -> Arc<str> {
-    let hash: String = digest(&SHA512, bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
-    hash.into()
+    hexadecimal(digest(&SHA512, bytes).as_ref())
+}
+
+pub(crate) fn hexadecimal(hash: &[u8]) -> Arc<str> {
+    let digits: String = hash.iter().map(|byte| format!("{byte:02X}")).collect();
+    digits.into()
 }
 
 #[cfg(test)]

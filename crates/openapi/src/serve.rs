@@ -20,6 +20,7 @@ use crate::{
     annotations::Annotations,
     components::{Definitions, Dialect},
     document::Service,
+    everything::Kept,
     extensions::{ExtensionDocumentSource, ExtensionDocuments},
     leaf::{Document, Form},
     negotiate::{content_type, form, knows, takes_gzip},
@@ -85,6 +86,7 @@ impl OpenApi {
             services: contents.services,
             recent: Recent::default(),
             whole: Semaphore::new(1),
+            kept: Kept::default(),
         };
         let nothing = Arc::new(ExtensionDocuments::default());
         Self {
@@ -129,9 +131,11 @@ impl OpenApi {
         let is_made = match wanted {
             Wanted::Index => publication.known_index().is_some(),
             Wanted::Leaf(_) => true,
-            Wanted::Everything => {
-                form(asked.headers, Dialect::V2).is_none_or(|form| publication.everything().has(form))
-            }
+            Wanted::Everything => form(asked.headers, Dialect::V2).is_none_or(|form| {
+                let is_known = |hash: &str| knows(asked.headers, &tag(hash, form, false));
+                let known = publication.known_everything();
+                known.is_some_and(|known| known.has(form) || is_known(known.hash()))
+            }),
         };
         let _turn = match is_made {
             true => None,
@@ -148,9 +152,9 @@ impl OpenApi {
             }
             Wanted::Leaf(key) => {
                 let leaf = publication.leaf(key).ok_or(Failure::NotFound)?;
-                asked.document(&publication, leaf, Dialect::V3).await
+                asked.document(&publication, leaf).await
             }
-            Wanted::Everything => asked.document(&publication, publication.everything(), Dialect::V2).await,
+            Wanted::Everything => asked.everything(&publication).await,
         }
     }
 }
@@ -195,8 +199,8 @@ impl Asked<'_> {
         &self,
         publication: &Arc<Publication>,
         document: &Arc<Document>,
-        dialect: Dialect,
     ) -> Result<Response, Failure> {
+        let dialect = Dialect::V3;
         let form = form(self.headers, dialect).ok_or(Failure::NotAcceptable)?;
         let replaced = self.hash.as_ref().filter(|_| form == Form::Json);
         let replaced = replaced.and_then(|hash| Some((document.replaced(hash)?.clone(), hash)));
@@ -227,6 +231,22 @@ impl Asked<'_> {
             }
         };
         fill(&mut response, packed, takes_gzip(self.headers)).await?;
+        Ok(response)
+    }
+
+    async fn everything(&self, publication: &Arc<Publication>) -> Result<Response, Failure> {
+        let (dialect, gzip) = (Dialect::V2, takes_gzip(self.headers));
+        let form = form(self.headers, dialect).ok_or(Failure::NotAcceptable)?;
+        let everything = publication.everything().await.map_err(Failure::internal)?;
+        let mut response = match self.begin(everything.hash(), form, dialect) {
+            ControlFlow::Continue(response) => response,
+            ControlFlow::Break(response) => return Ok(response),
+        };
+        let sendable = everything.published(form).await.map_err(Failure::internal)?;
+        if gzip {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        *response.body_mut() = sendable.body(gzip);
         Ok(response)
     }
 

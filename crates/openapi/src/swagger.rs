@@ -3,94 +3,32 @@
 use std::collections::BTreeSet;
 
 use concord_meta::GroupVersion;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
     components::{Components, Dialect, Sources, is_shared},
     document::Subject,
-    member::Members,
-    merge::{self, Whole},
-    packed::Packed,
+    member::{Member, Members},
     protobuf,
-    publication::to_json,
 };
 
-/// A document of version 2, its members in the order of their names.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Swagger {
-    definitions: Members,
-    info: Value,
-    parameters: Map<String, Value>,
-    paths: Members,
-    security: Value,
-    security_definitions: Value,
-    swagger: &'static str,
-}
-
 /// What some of the subjects have to say.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default)]
 pub(crate) struct Part {
-    definitions: Members,
-    parameters: Map<String, Value>,
-    paths: Members,
-    /// The types that all APIs share and that something of it refers to.
-    shared: BTreeSet<String>,
+    pub(crate) definitions: Members,
+    pub(crate) paths: Members,
+    pub(crate) common: Common,
 }
 
-impl Swagger {
-    /// The document of all parts, which are about these versions. `release` is the version of the API as a whole, such as
-    /// `1.36`.
-    pub(crate) fn new(
-        mut all: Part,
-        versions: Vec<GroupVersion>,
-        release: &str,
-        sources: &Sources<'_>,
-    ) -> Self {
-        let mut components = Components::new(sources, Dialect::V2, versions);
-        for name in &all.shared {
-            components.shared(name);
-        }
-        all.definitions.append(&mut components.finish());
-        Self {
-            definitions: all.definitions,
-            info: json!({"title": "Kubernetes", "version": release}),
-            parameters: all.parameters,
-            paths: all.paths,
-            security: json!([{"BearerToken": []}]),
-            security_definitions: json!({
-                "BearerToken": {
-                    "description": "Bearer Token authentication",
-                    "in": "header",
-                    "name": "authorization",
-                    "type": "apiKey",
-                },
-            }),
-            swagger: "2.0",
-        }
-    }
-
-    /// The document as a message. Messages that follow one another are one message, with the members of all of them.
-    pub(crate) fn protobuf(&self) -> Vec<u8> {
-        let rest = json!({
-            "definitions": {}, "info": self.info, "parameters": self.parameters, "paths": {}, "security": self.security,
-            "securityDefinitions": self.security_definitions, "swagger": self.swagger,
-        });
-        let mut out = protobuf::encode(&rest, Dialect::V2);
-        for (of, members) in [("definitions", &self.definitions), ("paths", &self.paths)] {
-            for (name, member) in members {
-                out.extend(protobuf::encode(&json!({of: {name: member.value()}}), Dialect::V2));
-            }
-        }
-        out
-    }
-
-    /// Adds what another server says.
-    pub(crate) fn add(&mut self, part: Map<String, Value>) {
-        let Self { paths, definitions, parameters, .. } = self;
-        merge::add(&mut Whole { paths, definitions, parameters }, part);
-    }
+/// What many say in the same way.
+#[derive(Default, Clone, Serialize)]
+pub(crate) struct Common {
+    pub(crate) parameters: Map<String, Value>,
+    /// The types that all APIs share and that something refers to.
+    pub(crate) shared: BTreeSet<String>,
+    /// The types of other APIs.
+    pub(crate) borrowed: Members,
 }
 
 impl Part {
@@ -104,26 +42,93 @@ impl Part {
         // What others have, too, is made once, and says which versions there are.
         let shared = definitions.keys().filter(|name| is_shared(name)).cloned().collect();
         definitions.retain(|name, _| !is_shared(name));
-        Self { definitions, parameters, paths, shared }
+        Self { definitions, paths, common: Common { parameters, shared, borrowed: Members::new() } }
+    }
+
+    /// The same, with the types that are not of this package as borrowed ones.
+    pub(crate) fn of_package(self, package: &str) -> Self {
+        let is_own = |(name, _): &(String, Member)| name.starts_with(package);
+        let (definitions, borrowed) = self.definitions.into_iter().partition(is_own);
+        Self { definitions, common: Common { borrowed, ..self.common }, ..self }
     }
 
     /// Both parts. What both have is the same in both.
     pub(crate) fn with(mut self, mut other: Self) -> Self {
         self.definitions.append(&mut other.definitions);
-        self.parameters.append(&mut other.parameters);
         self.paths.append(&mut other.paths);
-        self.shared.append(&mut other.shared);
+        self.common.append(other.common);
         self
     }
+}
 
-    /// The part as it is kept.
-    pub(crate) fn pack(&self) -> Packed {
-        Packed::quick(&to_json(self))
+impl Common {
+    /// Adds what others have in common.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.parameters.append(&mut other.parameters);
+        self.shared.append(&mut other.shared);
+        self.borrowed.append(&mut other.borrowed);
     }
 
-    /// What [`Self::pack`] packed.
-    pub(crate) fn unpack(packed: &Packed) -> Option<Self> {
-        serde_json::from_slice(&packed.plain().ok()?).ok()
+    /// The types that all APIs share, for a document about these versions.
+    pub(crate) fn shared_types(&self, versions: Vec<GroupVersion>, sources: &Sources<'_>) -> Members {
+        let mut components = Components::new(sources, Dialect::V2, versions);
+        for name in &self.shared {
+            components.shared(name);
+        }
+        components.finish()
+    }
+}
+
+/// What the document says besides definitions and paths, its members in the order of their names.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Frame {
+    info: Value,
+    parameters: Map<String, Value>,
+    security: Value,
+    security_definitions: Value,
+    swagger: &'static str,
+}
+
+impl Frame {
+    /// `release` is the version of the API as a whole, such as `1.36`.
+    pub(crate) fn new(release: &str, parameters: Map<String, Value>) -> Self {
+        Self {
+            info: json!({"title": "Kubernetes", "version": release}),
+            parameters,
+            security: json!([{"BearerToken": []}]),
+            security_definitions: json!({
+                "BearerToken": {
+                    "description": "Bearer Token authentication",
+                    "in": "header",
+                    "name": "authorization",
+                    "type": "apiKey",
+                },
+            }),
+            swagger: "2.0",
+        }
+    }
+
+    /// The text before the definitions, between them and the paths, and after these.
+    pub(crate) fn json(&self) -> [String; 3] {
+        let Self { info, security, security_definitions, swagger, .. } = self;
+        let parameters = Value::Object(self.parameters.clone());
+        [
+            r#"{"definitions":{"#.to_owned(),
+            format!(r#"}},"info":{info},"parameters":{parameters},"paths":{{"#),
+            format!(
+                r#"}},"security":{security},"securityDefinitions":{security_definitions},"swagger":"{swagger}"}}"#
+            ),
+        ]
+    }
+
+    /// The message without definitions and paths, which follow it.
+    pub(crate) fn protobuf(&self) -> Vec<u8> {
+        let rest = json!({
+            "definitions": {}, "info": self.info, "parameters": self.parameters, "paths": {}, "security": self.security,
+            "securityDefinitions": self.security_definitions, "swagger": self.swagger,
+        });
+        protobuf::encode(&rest, Dialect::V2)
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::{Crds, DEFINITIONS, PAUSE, definition, group};
@@ -15,7 +16,8 @@ use crate::{
     stats::{histogram, micros},
 };
 
-const INDEX: &str = "/openapi/v3";
+pub(super) const INDEX: &str = "/openapi/v3";
+const EVERYTHING: &str = "/openapi/v2";
 const MERGE_PATCH: HeaderValue = HeaderValue::from_static("application/merge-patch+json");
 /// A small object that every server has.
 const OBJECT: &str = "/api/v1/namespaces/default";
@@ -31,12 +33,23 @@ pub(super) struct Documents {
     /// To be told that a document is not new, and to get an object; in turns.
     pub(super) unchanged: Histogram<u64>,
     pub(super) object: Histogram<u64>,
+    /// From the acknowledgement of a change until the document of version 2 has it: to its first byte, and to its last.
+    pub(super) begun: Histogram<u64>,
+    pub(super) whole: Histogram<u64>,
+}
+
+/// How long it took to read a document.
+#[derive(Default)]
+pub(super) struct Took {
+    pub(super) begun: Duration,
+    pub(super) whole: Duration,
+    pub(super) bytes: u64,
 }
 
 impl Default for Documents {
     fn default() -> Self {
-        let [index, document, unchanged, object] = [(); 4].map(|()| histogram());
-        Self { index, document, unchanged, object }
+        let [index, document, unchanged, object, begun, whole] = [(); 6].map(|()| histogram());
+        Self { index, document, unchanged, object, begun, whole }
     }
 }
 
@@ -65,7 +78,57 @@ pub(super) async fn measure(connection: &mut Connection, args: &Crds) -> Result<
             repeat(connection, &after, &mut found).await?;
         }
     }
+    follow(connection, args, &mut found).await?;
     Ok(found)
+}
+
+/// Reads the document of version 2, unless the client has it; also answers its tag.
+async fn everything(
+    connection: &mut Connection,
+    known: Option<HeaderValue>,
+) -> Result<Option<(Took, Option<HeaderValue>)>> {
+    let asked = Instant::now();
+    let answer = connection.send(Call { if_none_match: known, ..Call::get(EVERYTHING) }).await?;
+    if answer.status() == StatusCode::NOT_MODIFIED {
+        return scan::drain(answer.into_body()).await.map(|_| None);
+    }
+    ensure!(answer.status().is_success(), "{EVERYTHING} is answered with {}", answer.status());
+    let tag = answer.headers().get(header::ETAG).cloned();
+    let mut body = answer.into_body();
+    let first = body.frame().await.transpose()?;
+    let begun = asked.elapsed();
+    let first = first.and_then(|frame| frame.into_data().ok()).map_or(0, |data| data.len() as u64);
+    let bytes = first + scan::drain(body).await?.bytes;
+    Ok(Some((Took { begun, whole: asked.elapsed(), bytes }, tag)))
+}
+
+/// Reads the document of version 2.
+pub(super) async fn read_everything(connection: &mut Connection) -> Result<Took> {
+    let read = everything(connection, None).await?;
+    Ok(read.context("a client that has nothing is told that it has it")?.0)
+}
+
+/// Changes definitions once more, for whoever has the document of version 2.
+async fn follow(connection: &mut Connection, args: &Crds, found: &mut Documents) -> Result<()> {
+    let mut known = everything(connection, None).await?.and_then(|(_, tag)| tag);
+    for change in 0..args.changes {
+        // A server need not have tags.
+        let Some(tag) = known.take() else { break };
+        alter(connection, args, change * args.definitions / args.changes, args.changes + change).await?;
+        let acknowledged = Instant::now();
+        let (waited, took, tag) = loop {
+            let asked = acknowledged.elapsed();
+            if let Some((took, tag)) = everything(connection, Some(tag.clone())).await? {
+                break (asked, took, tag);
+            }
+            ensure!(acknowledged.elapsed() < args.request_timeout, "version 2 does not show a change");
+            tokio::time::sleep(PAUSE).await;
+        };
+        found.begun.saturating_record(micros(waited + took.begun));
+        found.whole.saturating_record(micros(waited + took.whole));
+        known = tag;
+    }
+    Ok(())
 }
 
 /// Where the index says that a document is.

@@ -1,19 +1,26 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use concord_apis::{RuntimeConfig, Settings, api_set};
 
 use super::*;
-use crate::{OPENID, components::Dialect, leaf::Form, protobuf::decode};
+use crate::{OPENID, components::Dialect, everything::tests::sent, leaf::Form, protobuf::decode};
 
 /// Everything that the program knows.
 fn publication() -> Publication {
+    publication_with(concord_builtins::annotations)
+}
+
+fn publication_with(annotations: fn() -> serde_json::Map<String, Value>) -> Publication {
     let runtime_config = RuntimeConfig::parse(&["api/all=true".to_owned()]).expect("valid");
     let set = Arc::new(api_set(&Settings { runtime_config, ..Settings::default() }));
     let context = Context {
         release: "1.36".to_owned(),
-        annotations: Annotations::new(concord_builtins::annotations),
+        annotations: Annotations::new(annotations),
         definitions: Box::new(|_| None),
         services: OPENID.iter().collect(),
         recent: Recent::default(),
         whole: Semaphore::new(1),
+        kept: Kept::default(),
     };
     Publication::new(set, Arc::default(), Arc::new(context), None)
 }
@@ -39,14 +46,15 @@ fn difference(at: &str, one: &Value, other: &Value) -> Option<String> {
 fn messages_have_what_the_documents_have() {
     let publication = publication();
     let _texts = publication.context.annotations.texts();
-    let everything = ("v2".to_owned(), publication.everything.clone());
-    let leaves = publication.leaves.iter().map(|(key, leaf)| (key.clone(), leaf.clone()));
-    for (key, document) in leaves.chain([everything]) {
-        let dialect = if key == "v2" { Dialect::V2 } else { Dialect::V3 };
-        let packed = |form| document.make(form, &publication).0.plain().expect("bytes");
-        let json: Value = serde_json::from_slice(&packed(Form::Json)).expect("JSON");
-        assert_eq!(difference(&key, &json, &decode(&packed(Form::Protobuf), dialect)), None);
+    let compare = |key: &str, dialect: Dialect, made: &dyn Fn(Form) -> Bytes| {
+        let json: Value = serde_json::from_slice(&made(Form::Json)).expect("JSON");
+        assert_eq!(difference(key, &json, &decode(&made(Form::Protobuf), dialect)), None);
+    };
+    for (key, leaf) in &publication.leaves {
+        compare(key, Dialect::V3, &|form| leaf.make(form, &publication).0.plain().expect("bytes"));
     }
+    let everything = Everything::new(&publication);
+    compare("v2", Dialect::V2, &|form| sent(&everything, form, false).into());
 }
 
 #[test]
@@ -59,21 +67,18 @@ fn names_of_built_in_types_and_of_their_lists_are_taken() {
     assert!(!sources.is_taken("com.example.lab.v1.WidgetList"));
 }
 
+static UNPACKED: AtomicUsize = AtomicUsize::new(0);
+
 #[test]
-fn what_version_2_says_is_made_once_for_each_document() {
-    let publication = publication();
-    let first = publication.everything.make(Form::Json, &publication);
-    // From here on there are only the parts.
-    let context = Context {
-        release: "1.36".to_owned(),
-        annotations: Annotations::new(|| unreachable!("nothing is unpacked again")),
-        definitions: Box::new(|_| None),
-        services: OPENID.iter().collect(),
-        recent: Recent::default(),
-        whole: Semaphore::new(1),
-    };
-    context.annotations.share_common(&publication.context.annotations);
-    let set = Arc::new(ApiSet::new(publication.set.groups().iter().cloned()));
-    let next = Publication::new(set, Arc::default(), Arc::new(context), Some(&publication));
-    assert_eq!(next.everything.make(Form::Json, &next).1, first.1);
+fn what_version_2_says_of_what_is_built_in_is_made_once() {
+    let first = publication_with(|| {
+        UNPACKED.fetch_add(1, Ordering::Relaxed);
+        concord_builtins::annotations()
+    });
+    let hash = Everything::new(&first).hash().clone();
+    let unpacked = UNPACKED.load(Ordering::Relaxed);
+    let set = Arc::new(ApiSet::new(first.set.groups().iter().cloned()));
+    let next = Publication::new(set, Arc::default(), first.context.clone(), Some(&first));
+    assert_eq!(*Everything::new(&next).hash(), hash);
+    assert_eq!(UNPACKED.load(Ordering::Relaxed), unpacked, "nothing is unpacked again");
 }
