@@ -16,7 +16,7 @@ use hyper::{
 use crate::{
     Connector, Failure, ForwardError,
     body::{AtEnd, Carried},
-    headers,
+    headers, http2,
     pool::{Pool, Ready},
     upgrade,
 };
@@ -117,9 +117,9 @@ impl Backend {
 
     async fn send_on(&self, ready: Ready, head: Head, body: Body) -> Result<Response, Unanswered> {
         match ready {
-            Ready::Http2(mut sender, share) => {
-                let sent = sender.try_send_request(self.absolute(head, body)).await;
-                sent.map(|answer| carried(answer, AtEnd::new(move || drop(share)))).map_err(Unanswered::from)
+            Ready::Http2(connection, share) => {
+                let sent = connection.send(self.absolute(head, body), share).await;
+                sent.map(of_no_connection).map_err(Unanswered::from)
             }
             Ready::Http1(mut sender) => {
                 let sent = sender.try_send_request(self.relative(head, body)).await;
@@ -171,8 +171,7 @@ impl Head {
         user: &UserInfo,
         marks: &[(HeaderName, HeaderValue)],
     ) -> Result<Self, ForwardError> {
-        let mut headers = original.headers.clone();
-        headers::outward(&mut headers, user, original.peer_address(), marks)?;
+        let headers = headers::outward(&original.headers, user, original.peer_address(), marks)?;
         Ok(Self { method: original.method.clone(), uri: original.uri.clone(), headers })
     }
 
@@ -185,10 +184,15 @@ impl Head {
     }
 }
 
-/// An answer, and what happens to its connection at its end. What it came over is of no interest to the client.
+/// An answer, and what happens to its connection at its end.
 pub(crate) fn carried(answer: http::Response<Incoming>, at_end: AtEnd) -> Response {
+    of_no_connection(answer.map(|body| Carried::boxed(body, at_end)))
+}
+
+/// An answer without what is known of its connection, which is of no interest to the client.
+fn of_no_connection(answer: http::Response<Body>) -> Response {
     let (parts, body) = answer.into_parts();
-    let mut response = Response::new(Carried::boxed(body, at_end));
+    let mut response = Response::new(body);
     *response.status_mut() = parts.status;
     *response.headers_mut() = parts.headers;
     response
@@ -198,6 +202,12 @@ pub(crate) fn carried(answer: http::Response<Incoming>, at_end: AtEnd) -> Respon
 struct Unanswered {
     error: ForwardError,
     body: Option<Body>,
+}
+
+impl From<http2::Unanswered> for Unanswered {
+    fn from(failed: http2::Unanswered) -> Self {
+        Self { error: ForwardError::NoAnswer(Arc::new(failed.error)), body: failed.body }
+    }
 }
 
 impl From<TrySendError<http::Request<Body>>> for Unanswered {

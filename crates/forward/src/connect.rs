@@ -4,8 +4,8 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use concord_server::Body;
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     io::{AsyncRead, AsyncWrite, BufReader},
@@ -14,19 +14,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::{ForwardError, pool::MAX_STREAMS};
+use crate::{ForwardError, http2::Http2};
 
-/// How much of one answer is taken before its client reads it; as much as this server's own clients may send ahead.
-const STREAM_WINDOW: u32 = 256 * 1024;
-/// As much as all answers of a connection together, so that clients who do not read never hold up others.
-const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
-/// How much is sent in one frame; what is long would otherwise come in pieces of 16 KiB.
-const FRAME: u32 = 64 * 1024;
 /// How much is read from the connection at once: what decrypts asks for 4 KiB at a time.
 const READ_AHEAD: usize = 64 * 1024;
-/// When and how long to look whether the other side is still there; upstream's times.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Bytes to and from another server.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -66,12 +57,12 @@ pub struct Connector {
 }
 
 /// Told that a connection ended.
-type OnClose = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type OnClose = Arc<dyn Fn() + Send + Sync>;
 
 /// What requests are sent on.
 pub(crate) enum Sender {
     Http1(http1::SendRequest<Body>),
-    Http2(http2::SendRequest<Body>),
+    Http2(Http2),
 }
 
 impl Connector {
@@ -108,7 +99,7 @@ impl Connector {
         self.in_time(async {
             let stream = self.secured(&self.tls).await?;
             match stream.get_ref().1.alpn_protocol() {
-                Some(b"h2") => Ok(Sender::Http2(http2(stream, self.on_close.clone()).await?)),
+                Some(b"h2") => Ok(Sender::Http2(Http2::start(stream, self.on_close.clone()).await?)),
                 _ => Ok(Sender::Http1(http1(stream).await?)),
             }
         })
@@ -138,29 +129,6 @@ impl Connector {
 }
 
 type Secured = TlsStream<BufReader<Box<dyn Io>>>;
-
-async fn http2(stream: Secured, on_close: Option<OnClose>) -> Result<http2::SendRequest<Body>, ForwardError> {
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_frame_size(FRAME)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .keep_alive_while_idle(true)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| ForwardError::NoAnswer(Arc::new(error)))?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "A connection to another server ended early.");
-        }
-        if let Some(on_close) = on_close {
-            on_close();
-        }
-    });
-    Ok(sender)
-}
 
 async fn http1(stream: Secured) -> Result<http1::SendRequest<Body>, ForwardError> {
     let (mut sender, connection) = http1::Builder::new()

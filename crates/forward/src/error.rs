@@ -16,7 +16,7 @@ pub enum ForwardError {
     ConnectTimeout(Duration),
     /// The connection broke before there was an answer.
     #[error("no answer: {}", innermost(&**.0))]
-    NoAnswer(Arc<hyper::Error>),
+    NoAnswer(Arc<dyn Error + Send + Sync>),
     /// Who asks cannot be told, so the other server would take the request for somebody else's.
     #[error("the user's name, groups or extras cannot be carried in a header")]
     Identity,

@@ -1,7 +1,7 @@
 //! Which headers are passed on, which are not, and which are set.
 //!
-//! Order matters: what a client may say about the connection is acted upon first, and who it is and how far the request
-//! has come is written last, so that nothing a client sends can remove or add to it.
+//! Order matters: what a client may say is looked at first, and who it is and how far the request has come is written last,
+//! so that nothing a client sends can remove or add to it.
 
 use std::net::IpAddr;
 
@@ -36,6 +36,9 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
+/// How many headers are set, at most, besides groups and extras: room for them, no more.
+const OURS: usize = 6;
+
 /// What only the server that a browser talks to can say.
 const CORS_PREFIX: &str = "access-control-";
 
@@ -47,57 +50,56 @@ pub fn is_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE) && headers.get_all(CONNECTION).iter().any(says_so)
 }
 
-/// Makes the headers of a client's request those of the request to another server.
+/// The headers of the request to another server, of those of a client's request.
 pub(crate) fn outward(
-    headers: &mut HeaderMap,
+    original: &HeaderMap,
     user: &UserInfo,
     client: Option<IpAddr>,
     marks: &[(HeaderName, HeaderValue)],
-) -> Result<(), ForwardError> {
-    let upgrade = is_upgrade(headers).then(|| headers.get(UPGRADE).cloned()).flatten();
-    remove_hop_by_hop(headers);
-    if let Some(protocol) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, protocol);
+) -> Result<HeaderMap, ForwardError> {
+    let named = named_by_connection(original);
+    let mut headers = HeaderMap::with_capacity(original.len() + user.groups.len() + OURS);
+    for (name, value) in original {
+        if !is_for_this_server(name) && !named.contains(name) {
+            headers.append(name, value.clone());
+        }
     }
-    // Credentials were for this server.
-    headers.remove(AUTHORIZATION);
-    headers.remove(HOST);
-    remove_with_prefix(headers, IMPERSONATE_PREFIX);
-    append_client(headers, client);
-    identify(headers, user)?;
+    if is_upgrade(original) {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.extend(original.get(UPGRADE).cloned().map(|protocol| (UPGRADE, protocol)));
+    }
+    append_client(&mut headers, client);
+    identify(&mut headers, user)?;
     for (name, value) in marks {
         headers.insert(name, value.clone());
     }
-    Ok(())
+    Ok(headers)
+}
+
+/// What a client tells this server and nobody behind it: what concerns its connection, its credentials, and who it would like
+/// to be, or to be taken for.
+fn is_for_this_server(name: &HeaderName) -> bool {
+    HOP_BY_HOP.contains(name)
+        || [AUTHORIZATION, HOST, USER, UID, GROUP].contains(name)
+        || [IMPERSONATE_PREFIX, EXTRA_PREFIX].iter().any(|prefix| name.as_str().starts_with(prefix))
 }
 
 /// Makes the headers of another server's answer those of the answer to the client.
 pub(crate) fn inward(headers: &mut HeaderMap) {
-    remove_hop_by_hop(headers);
-    remove_with_prefix(headers, CORS_PREFIX);
-}
-
-/// Removes what concerns the connection alone: what always does, and what `Connection` names.
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    let named = named_by_connection(headers);
+    let is_gone = |name: &&HeaderName| {
+        HOP_BY_HOP.contains(name) || named.contains(name) || name.as_str().starts_with(CORS_PREFIX)
+    };
+    let gone: Vec<HeaderName> = headers.keys().filter(is_gone).cloned().collect();
+    for name in gone {
         headers.remove(name);
     }
 }
 
-fn remove_with_prefix(headers: &mut HeaderMap, prefix: &str) {
-    let found: Vec<HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with(prefix)).cloned().collect();
-    for name in found {
-        headers.remove(name);
-    }
+/// The headers that `Connection` says are about the connection.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok()).collect()
 }
 
 /// Where the request came from, after the places it came through before.
@@ -110,12 +112,8 @@ fn append_client(headers: &mut HeaderMap, client: Option<IpAddr>) {
     }
 }
 
-/// Who asks, in the headers of a front proxy; what a client says about that is removed.
+/// Who asks, in the headers of a front proxy.
 fn identify(headers: &mut HeaderMap, user: &UserInfo) -> Result<(), ForwardError> {
-    for name in [USER, UID, GROUP] {
-        headers.remove(name);
-    }
-    remove_with_prefix(headers, EXTRA_PREFIX);
     headers.insert(USER, carried(&user.name)?);
     if !user.uid.is_empty() {
         headers.insert(UID, carried(&user.uid)?);
@@ -178,11 +176,9 @@ mod tests {
     }
 
     fn sent(pairs: &[(&str, &str)]) -> HeaderMap {
-        let mut sent = headers(pairs);
         let mark = (HeaderName::from_static("x-mark"), HeaderValue::from_static("true"));
         let client = Some("10.0.0.1".parse().expect("an address"));
-        outward(&mut sent, &user(), client, &[mark]).expect("a user that can be named");
-        sent
+        outward(&headers(pairs), &user(), client, &[mark]).expect("a user that can be named")
     }
 
     fn all<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {

@@ -15,6 +15,7 @@ mod body;
 mod connect;
 mod error;
 mod headers;
+mod http2;
 mod pool;
 mod tunnel;
 mod upgrade;

@@ -14,14 +14,14 @@ use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http1;
 use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     time::{Instant, timeout},
 };
 
-use crate::{Connector, ForwardError, connect::Sender};
+use crate::{Connector, ForwardError, connect::Sender, http2::Http2};
 
 /// How many requests share an HTTP/2 connection; more get another one. Well below what servers allow (Go: 250, upstream:
 /// 100 and more), so that no request ever waits behind watches that last for hours.
@@ -56,7 +56,7 @@ struct Open {
 type Dialing = Shared<BoxFuture<'static, Result<(), ForwardError>>>;
 
 struct Multiplexed {
-    sender: http2::SendRequest<Body>,
+    connection: Http2,
     requests: Arc<AtomicUsize>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Ready {
     /// Nobody else uses it until [`Pool::give_back`].
     Http1(http1::SendRequest<Body>),
     /// Others use it as well; it counts as used for as long as the share exists.
-    Http2(http2::SendRequest<Body>, Share),
+    Http2(Http2, Share),
 }
 
 /// One of the requests on a connection.
@@ -153,7 +153,7 @@ impl Open {
         let free = |one: &&Multiplexed| one.requests.load(Ordering::Relaxed) < MAX_STREAMS;
         if let Some(one) = self.http2.iter().find(free) {
             one.requests.fetch_add(1, Ordering::Relaxed);
-            return Some(Ready::Http2(one.sender.clone(), Share(one.requests.clone())));
+            return Some(Ready::Http2(one.connection.clone(), Share(one.requests.clone())));
         }
         self.http1.pop().map(|(sender, _)| Ready::Http1(sender))
     }
@@ -163,7 +163,7 @@ impl Open {
         let mut unused = 0;
         self.http2.retain(|one| {
             unused += usize::from(one.requests.load(Ordering::Relaxed) == 0);
-            !one.sender.is_closed() && (unused <= 1 || one.requests.load(Ordering::Relaxed) > 0)
+            !one.connection.is_closed() && (unused <= 1 || one.requests.load(Ordering::Relaxed) > 0)
         });
         let now = Instant::now();
         self.http1.retain(|(sender, since)| sender.is_ready() && now.duration_since(*since) < IDLE_TIMEOUT);
@@ -172,7 +172,9 @@ impl Open {
     fn keep(&mut self, sender: Sender) {
         self.speaks_http1 = matches!(sender, Sender::Http1(_));
         match sender {
-            Sender::Http2(sender) => self.http2.push(Multiplexed { sender, requests: Arc::default() }),
+            Sender::Http2(connection) => {
+                self.http2.push(Multiplexed { connection, requests: Arc::default() });
+            }
             Sender::Http1(sender) if self.http1.len() < MAX_IDLE => self.http1.push((sender, Instant::now())),
             Sender::Http1(_) => {}
         }

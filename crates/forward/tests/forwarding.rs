@@ -25,14 +25,15 @@ async fn requests_and_answers_are_passed_on() {
         let front = Front::start(&behind).await;
         for protocol in BOTH {
             let mut client = front.client(protocol).await;
-            let path = "/apis/headers?a=b%2Fc&d";
+            // F34: the bytes of paths and queries, also where decoding and encoding them again would make others of them.
+            let path = "/apis/headers/%2F/a%20b;c=+?b=%2Fc&a&&d=%zz+%20&b=1";
             let headers = [("x-remote-user", "root"), ("connection", "x-mark"), ("x-custom", "1")];
             let headers = if protocol == Protocol::Http1 { &headers[..] } else { &headers[2..] };
             let answer = client.exchange(Method::POST, path, headers, Bytes::from_static(b"body")).await;
             let answer = answer.expect("an answer");
             assert_eq!((answer.status, &answer.headers["x-answered"]), (418, &"yes".parse().expect("text")));
             let lines: Vec<&str> = answer.body.lines().collect();
-            assert_eq!(lines[0], "POST /apis/headers?a=b%2Fc&d behind.example:443 body", "{speaks:?}");
+            assert_eq!(lines[0], format!("POST {path} behind.example:443 body"), "{speaks:?}");
             for expected in [
                 "x-remote-user: ann",
                 "x-remote-group: a",
@@ -71,6 +72,46 @@ async fn bodies_of_requests_are_passed_on_as_they_come() {
             answer.push_str(&String::from_utf8_lossy(&piece[..read]));
         }
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
+/// A client that goes in the middle of its request ends it there as well, whatever the other server has said to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_breaks_off_a_request_ends_it_there_too() {
+    for speaks in BOTH {
+        let behind = Behind::start(speaks).await;
+        let front = Front::start(&behind).await;
+        let mut stream = front.target(Protocol::Http1).connect_tls().await.expect("a connection");
+        let head = "POST /apis/upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nfirst";
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        stream.flush().await.expect("sent");
+        while behind.watching() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(stream);
+        behind.until_nobody_watches().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_break_off_are_not_whole_and_those_that_end_are() {
+    for speaks in BOTH {
+        let behind = Behind::start(speaks).await;
+        let front = Front::start(&behind).await;
+        for protocol in BOTH {
+            let mut client = front.client(protocol).await;
+            let cut = client.send(Method::GET, "/apis/cut", &[], Bytes::new()).await.expect("a head");
+            assert_eq!(cut.status().as_u16(), 200);
+            let whole = timeout(SOON, cut.into_body().collect()).await.expect("an end");
+            assert!(whole.is_err(), "{speaks:?} {protocol:?}: half an answer is none");
+        }
+        let mut client = front.client(Protocol::Http2).await;
+        let answer = client.send(Method::GET, "/apis/trailers", &[], Bytes::new()).await.expect("an answer");
+        let answer = answer.into_body().collect().await.expect("a body");
+        // Over HTTP/1 nobody said that they are welcome.
+        let trailer = answer.trailers().and_then(|trailers| trailers.get("x-trailer"));
+        assert_eq!(trailer.is_some(), speaks == Protocol::Http2, "{speaks:?}");
+        assert_eq!(answer.to_bytes(), "body");
     }
 }
 
@@ -151,6 +192,11 @@ async fn upgraded_connections_are_carried() {
     let refused =
         client.exchange(Method::GET, "/apis/headers", &headers, Bytes::new()).await.expect("an answer");
     assert_eq!(refused.status, 418, "an upgrade that is refused is relayed");
+    // D8c: who says yes and goes on as before has not understood, and what it says would be taken for the other protocol.
+    let mut client = front.client(Protocol::Http1).await;
+    let ignored =
+        client.exchange(Method::GET, "/apis/length", &headers, Bytes::new()).await.expect("an answer");
+    assert_eq!((ignored.status, ignored.body.as_str()), (503, "invalid upgrade response: status code 200"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,11 @@ pub(crate) fn failed() -> Status {
     retriable("Error while proxying request to destination apiserver")
 }
 
+/// The answer to a user who cannot be named to another server (D8a), and would be somebody else there.
+pub(crate) fn unnameable() -> Status {
+    Status::internal_error("the user's name, groups or extras cannot be told to another apiserver")
+}
+
 /// Passes a peer's answer on as it is, but for three that would tell the client something wrong: that nobody knows a user
 /// whom this server knows, that a resource does not exist which that peer does not serve any more, and where else to go.
 pub(crate) async fn relayed(id: &str, response: Response, accept: &Accept) -> Response {

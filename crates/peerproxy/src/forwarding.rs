@@ -9,7 +9,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use concord_forward::{Backend, Connector, Dial, Failure, TcpDial};
+use concord_forward::{Backend, Connector, Dial, Failure, ForwardError, TcpDial};
 use concord_server::{Request, Response, UserInfo};
 use http::{HeaderValue, uri::Authority};
 use parking_lot::Mutex;
@@ -93,9 +93,10 @@ impl Transport for PeerTransport {
     async fn send(&self, to: SocketAddr, user: &UserInfo, request: Request) -> Result<Response, SendError> {
         let mark = (PROXIED, HeaderValue::from_static("true"));
         let sent = self.backend(to).forward(request, user, &[mark]).await;
-        sent.map_err(|Failure { error, request }| match request {
-            Some(request) => SendError::NotSent { request, reason: error.to_string() },
-            None => SendError::Broken(error.to_string()),
+        sent.map_err(|Failure { error, request }| match (request, error) {
+            (_, error @ ForwardError::Identity) => SendError::Unnameable(error.to_string()),
+            (Some(request), error) => SendError::NotSent { request, reason: error.to_string() },
+            (None, error) => SendError::Broken(error.to_string()),
         })
     }
 

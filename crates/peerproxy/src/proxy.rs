@@ -54,7 +54,8 @@ impl PeerProxy {
         let routing = self.peers.routing();
         match decide(&asked, &routing) {
             Decision::Local => self.inner.handle(request).await,
-            Decision::Forward(to) => self.forward(&routing, to, labels(&wanted), request).await,
+            // In a box: what is answered here, and that is most, needs no room for it.
+            Decision::Forward(to) => Box::pin(self.forward(&routing, to, labels(&wanted), request)).await,
             Decision::Unavailable(reason) => {
                 if reason == Reason::NoAddress {
                     self.peers.metrics().peers().proxy_error("endpoint_resolution", labels(&wanted));
@@ -120,6 +121,12 @@ impl PeerProxy {
                 response.extensions_mut().insert(Served);
                 Ok(response)
             }
+            // No fault of the peer, and it would be the same with every other one and at any other time.
+            Err(SendError::Unnameable(reason)) => {
+                metrics.proxy_error("proxy_transport", labels);
+                tracing::debug!(reason, "A user cannot be named to a peer.");
+                Ok(respond_status(&answer::unnameable(), accept))
+            }
             Err(error) => {
                 metrics.proxy_error("proxy_transport", labels);
                 self.peers.suspect(&peer.id);
@@ -128,7 +135,7 @@ impl PeerProxy {
                 }
                 match error {
                     SendError::NotSent { request, .. } => Err(Some(request)),
-                    SendError::Broken(_) => Err(None),
+                    SendError::Broken(_) | SendError::Unnameable(_) => Err(None),
                 }
             }
         }
@@ -221,10 +228,12 @@ impl Handler for PeerProxy {
             return response;
         }
         if !is_proxied && info.path.starts_with(openapi::INDEX) {
-            return self.openapi(&info, request).await;
+            return Box::pin(self.openapi(&info, request)).await;
         }
         match openapi::version_of(&info.path) {
-            Some(version) if !is_proxied && self.is_elsewhere(&version) => self.page(&version, request).await,
+            Some(version) if !is_proxied && self.is_elsewhere(&version) => {
+                Box::pin(self.page(&version, request)).await
+            }
             _ => self.inner.handle(request).await,
         }
     }

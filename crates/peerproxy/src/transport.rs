@@ -24,6 +24,9 @@ pub enum SendError {
     /// Something of it was sent: whether it was carried out nobody knows.
     #[error("{0}")]
     Broken(String),
+    /// Who asks cannot be told to another server, whichever it is.
+    #[error("{0}")]
+    Unnameable(String),
 }
 
 /// Sends requests to other servers, as a proxy that says whose they are.

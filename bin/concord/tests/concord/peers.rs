@@ -24,6 +24,7 @@ use concord_server::test_client::{Answer, Protocol, TestClient};
 use concord_store_etcd::{Config, EtcdStore};
 use concord_testing::etcd::Cluster;
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -113,6 +114,17 @@ impl Member {
         assert_eq!((answer.status, answer.headers["content-type"].to_str().ok()), (200, Some(AGGREGATED)));
         let tag = answer.headers["etag"].to_str().expect("text").to_owned();
         (serde_json::from_str(&answer.body).expect("JSON"), tag)
+    }
+
+    /// The aggregated document of a path in a media type, as it is sent, with its tag.
+    async fn aggregated(&self, path: &str, media_type: &str) -> (Bytes, String) {
+        let accept = AGGREGATED.replacen("application/json", media_type, 1);
+        let answer = self.admin().await.send(Method::GET, path, &[("accept", &accept)], Bytes::new()).await;
+        let answer = answer.expect("an answer");
+        let content_type = answer.headers()["content-type"].to_str().expect("text");
+        assert_eq!((answer.status().as_u16(), content_type), (200, accept.as_str()));
+        let tag = answer.headers()["etag"].to_str().expect("text").to_owned();
+        (answer.into_body().collect().await.expect("a body").to_bytes(), tag)
     }
 
     async fn stop(self, signal: &str) -> TempDir {

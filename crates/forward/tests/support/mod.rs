@@ -186,6 +186,13 @@ async fn answer(request: http::Request<Incoming>, state: Arc<State>, die: Arc<No
             let frame = request.into_body().frame().await.expect("a frame").expect("whole");
             text(StatusCode::OK, frame.into_data().expect("data"))
         }
+        "/apis/upload" => {
+            let _uploading = Watching::new(state);
+            let body = request.into_body().collect().await;
+            text(StatusCode::OK, if body.is_ok() { "whole" } else { "cut" })
+        }
+        "/apis/cut" => cut(),
+        "/apis/trailers" => with_trailers(),
         "/apis/watch" => watching(state),
         "/apis/upgrade" => upgrade(request),
         "/apis/die" => {
@@ -216,6 +223,13 @@ async fn told(request: http::Request<Incoming>) -> Response {
 /// Somebody who watches, for as long as this exists.
 struct Watching(Arc<State>);
 
+impl Watching {
+    fn new(state: Arc<State>) -> Self {
+        state.watching.send_modify(|watching| *watching += 1);
+        Self(state)
+    }
+}
+
 impl Drop for Watching {
     fn drop(&mut self) {
         self.0.watching.send_modify(|watching| *watching -= 1);
@@ -223,14 +237,31 @@ impl Drop for Watching {
 }
 
 fn watching(state: Arc<State>) -> Response {
-    state.watching.send_modify(|watching| *watching += 1);
-    let watching = Watching(state);
+    let watching = Watching::new(state);
     let event = stream::once(async { Ok(Frame::data(Bytes::from_static(b"event\n"))) });
     let never = stream::once(async move {
         let _watching = watching;
         std::future::pending().await
     });
     Response::new(StreamBody::new(event.chain(never)).boxed_unsync())
+}
+
+/// Half of an answer.
+fn cut() -> Response {
+    let pieces = [Ok(Frame::data(Bytes::from_static(b"half"))), Err("the rest is lost".into())];
+    // What comes at once would never be sent.
+    let pieces = stream::iter(pieces).then(async |piece| {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        piece
+    });
+    Response::new(StreamBody::new(pieces).boxed_unsync())
+}
+
+/// An answer that says something after its end.
+fn with_trailers() -> Response {
+    let trailers = [(HeaderName::from_static("x-trailer"), HeaderValue::from_static("last"))];
+    let frames = [Frame::data(Bytes::from_static(b"body")), Frame::trailers(trailers.into_iter().collect())];
+    Response::new(StreamBody::new(stream::iter(frames.map(Ok))).boxed_unsync())
 }
 
 /// Says who the client is, then what the client says.

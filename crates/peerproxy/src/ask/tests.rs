@@ -122,6 +122,7 @@ async fn half_an_answer_is_none_and_nobody_is_waited_for_long() {
         ("401", "the answer is 401 Unauthorized"),
         ("legacy", "is a APIVersions"),
         ("html", "is not JSON"),
+        ("deep", "is not JSON"),
     ] {
         let transport = Fake::new(move |_, request: Request| {
             Box::pin(async move {
@@ -143,6 +144,7 @@ async fn half_an_answer_is_none_and_nobody_is_waited_for_long() {
                     "legacy" => {
                         text(StatusCode::OK, r#"{"kind":"APIVersions","apiVersion":"v1","versions":["v1"]}"#)
                     }
+                    "deep" => Ok(with_body(StatusCode::OK, "text/plain", "[".repeat(1 << 20).into())),
                     _ => text(StatusCode::OK, "<html>"),
                 }
             })

@@ -77,6 +77,7 @@ fn behave(port: u16, request: Request) -> Result<Response, SendError> {
         6 => status(401, ""),
         7 => status(302, ""),
         8 => status(429, "later"),
+        10 => Err(SendError::Unnameable("a line break at 127.0.0.1:10".to_owned())),
         _ => status(200, "there"),
     }
 }
@@ -154,6 +155,8 @@ async fn answers_are_passed_on_unless_they_would_say_something_wrong() {
         (6, 503, failed, Some("1")),
         (7, 502, "attempted to redirect", None),
         (8, 429, "later", Some("7")),
+        // D8a: trying again would help nobody.
+        (10, 500, "cannot be told to another apiserver", None),
         (0, 503, "Error getting ip and port info of the remote server while proxying", Some("1")),
     ] {
         let response = world(&[port]).proxy.handle(request(JOBS, &[])).await;
@@ -164,10 +167,91 @@ async fn answers_are_passed_on_unless_they_would_say_something_wrong() {
         assert_eq!(code, status, "{port}: {text}");
         assert!(text.contains(body), "{port}: {text}");
         assert!(!text.contains("127.0.0.1"), "nobody is told where servers are: {text}");
-        if matches!(code, 502 | 503) {
+        if matches!(code, 500 | 502 | 503) {
             assert!(text.starts_with(r#"{"kind":"Status","apiVersion":"v1","#), "{text}");
         }
     }
+}
+
+/// What cannot be answered by anybody now is answered with the same form whatever the reason, which it says.
+#[tokio::test]
+async fn whoever_cannot_be_answered_now_is_told_to_try_again_and_why() {
+    let unknown = RoutedPeer { document: None, is_known: false, ..peer(9) };
+    let routing =
+        |peers: Vec<RoutedPeer>, is_synced| Routing { generation: 2, peers, is_synced, ..Routing::default() };
+    let nobody = "/apis/nobody/v1/things";
+    for (row, path, routing, is_proxied, text, counted) in [
+        (
+            "D3",
+            JOBS,
+            routing(vec![peer(9)], true),
+            true,
+            "the resource is not served by the apiserver that the request was proxied to",
+            None,
+        ),
+        (
+            "D4",
+            JOBS,
+            routing(vec![peer(9)], false),
+            false,
+            "the apiserver has not asked its peers yet which resources they serve",
+            None,
+        ),
+        (
+            "D6",
+            nobody,
+            routing(vec![unknown], true),
+            false,
+            "an apiserver that may serve the resource has not said yet which resources it serves",
+            None,
+        ),
+        (
+            "D7",
+            JOBS,
+            routing(vec![peer(0)], true),
+            false,
+            "Error getting ip and port info of the remote server while proxying",
+            Some("endpoint_resolution"),
+        ),
+        (
+            "D8b",
+            JOBS,
+            routing(vec![peer(2)], true),
+            false,
+            "Error while proxying request to destination apiserver",
+            Some("proxy_transport"),
+        ),
+    ] {
+        let world = world(&[]);
+        world.peers.set_routing(routing);
+        let mut asked = request(path, &[]);
+        if is_proxied {
+            asked.headers_mut().insert(PROXIED, HeaderValue::from_static("true"));
+            asked.extensions_mut().insert(FrontProxied);
+        }
+        let response = world.proxy.handle(asked).await;
+        let header = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
+        assert_eq!(
+            (header("content-type"), header("retry-after")),
+            ("application/json".into(), "1".into()),
+            "{row}"
+        );
+        let body = format!(
+            r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{text}","reason":"ServiceUnavailable","details":{{"retryAfterSeconds":1}},"code":503}}"#
+        );
+        assert_eq!(read(response).await, (503, format!("{body}\n")), "{row}");
+        for kind in ["endpoint_resolution", "proxy_transport"] {
+            let errors = world.peers.metrics().peers().proxy_errors(kind, ["batch", "v1", "jobs"]);
+            assert_eq!(errors, u64::from(counted == Some(kind)), "{row} {kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_cannot_be_named_is_no_fault_of_the_peer() {
+    let world = world(&[10, 10]);
+    assert_eq!(read(world.proxy.handle(request(JOBS, &[])).await).await.0, 500);
+    assert_eq!(((world.sent)().len(), world.peers.suspects()), (1, vec![]));
 }
 
 #[tokio::test]

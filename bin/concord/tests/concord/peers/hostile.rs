@@ -59,7 +59,7 @@ fn list(groups: &[(&str, &str)]) -> String {
 fn liar(asked: &Asked) -> Reply {
     let path = asked.line.split_whitespace().nth(1).unwrap_or_default();
     match path {
-        "/api" => Reply::ok(&list(&[])),
+        "/api" => Reply::ok(&list(&[("", "myths")])),
         "/apis" => Reply::ok(&list(&[
             ("lies.example.com", "hangups"),
             ("ends.example.com", "ends"),
@@ -109,7 +109,10 @@ async fn a_server_that_lies_harms_nobody_but_itself() {
     })
     .await;
     assert_eq!(without.get(JOBS).await.status, 200);
+    let (core, _) = without.aggregated("/api", "application/json").await;
+    assert!(String::from_utf8_lossy(&core).contains("myths"), "the core group is merged as well");
     for (path, status) in [
+        ("/api/v1/myths", 503),
         ("/apis/lies.example.com/v1/hangups", 503),
         ("/apis/unknown.example.com/v1/unknowns", 503),
         ("/apis/foreign.example.com/v1/foreigns", 503),

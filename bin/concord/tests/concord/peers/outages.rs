@@ -1,15 +1,18 @@
-//! The store is gone, or a server does not believe another one.
+//! The store is gone, a server does not believe another one, or webhooks stand in the way.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use concord_server::test_client::Protocol;
+use http::Method;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use serde_json::json;
 use tokio::net::TcpStream;
 
 use super::{Fleet, agreed, eventually};
+use crate::support::send;
 
 const WITHOUT: &str = "--runtime-config=policy/v1=false";
 /// What is answered from memory, by whoever serves it.
@@ -90,4 +93,32 @@ async fn who_is_not_believed_by_another_server_does_not_tell_its_users_that_they
     }
     assert_eq!(far.get("/api/v1/pods").await.status, 200);
     assert_eq!(near.get(BUDGETS).await.status, 200);
+}
+
+/// F19: a webhook that nobody answers, and without which no client may write a lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_about_leases_keep_no_server_from_coming_and_going() {
+    const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    let fleet = Fleet::new().await;
+    let one = fleet.start("apiserver-a", &[WITHOUT]).await;
+    let hook = json!({"metadata": {"name": "leases"}, "webhooks": [{
+        "name": "leases.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "rules": [{"operations": ["*"], "apiGroups": ["coordination.k8s.io"], "apiVersions": ["*"], "resources": ["*"]}],
+    }]});
+    let hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let mut admin = one.admin().await;
+    assert_eq!(send(&mut admin, Method::POST, hooks, &hook).await.0, 201);
+    eventually("clients cannot write leases", || async {
+        let lease = json!({"metadata": {"generateName": "a-"}, "spec": {}});
+        (send(&mut one.admin().await, Method::POST, LEASES, &lease).await.0 == 500).then_some(())
+    })
+    .await;
+    let two = fleet.start("apiserver-b", &[]).await;
+    agreed(&[&one, &two]).await;
+    assert_eq!(one.get(BUDGETS).await.status, 200);
+    let lease = format!("{LEASES}/apiserver-b");
+    assert_eq!(one.get(&lease).await.status, 200);
+    two.stop("TERM").await;
+    assert_eq!(one.get(&lease).await.status, 404);
 }

@@ -61,6 +61,7 @@ async fn each_server_serves_what_any_of_them_serves() {
         assert!(count > own.len());
     }
     assert_eq!(freshness(&document, "storage.k8s.io", "v1").as_deref(), Some("Current"));
+    discovery_is_the_same_in_every_form(&old, &new).await;
     objects_are_everybodys(&old, &new).await;
     skew_inside_a_version(&old).await;
     upgrades_are_carried(&old).await;
@@ -70,6 +71,21 @@ async fn each_server_serves_what_any_of_them_serves() {
     let line = r#"apiserver_rerouted_request_total{code="200",group="storage.k8s.io",resource="volumeattributesclasses",version="v1"}"#;
     assert!(metrics.contains(line), "{metrics}");
     assert!(metrics.contains("concord_peers{state=\"fresh\"} 1\n"), "{metrics}");
+}
+
+/// Both documents are merged, whatever they are written in, and say who said so to nobody.
+async fn discovery_is_the_same_in_every_form(old: &Member, new: &Member) {
+    for path in ["/api", "/apis"] {
+        let (_, tag) = old.aggregated(path, "application/json").await;
+        for media_type in ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"] {
+            let (here, there) =
+                (old.aggregated(path, media_type).await, new.aggregated(path, media_type).await);
+            assert_eq!((&here.1, here == there), (&tag, true), "{path} {media_type}");
+            let lists_what_only_the_other_has =
+                here.0.windows(23).any(|text| text == b"volumeattributesclasses");
+            assert_eq!(lists_what_only_the_other_has, path == "/apis", "{path} {media_type}");
+        }
+    }
 }
 
 /// Written through one server, seen through the other.

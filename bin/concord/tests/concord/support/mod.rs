@@ -245,7 +245,11 @@ pub(crate) async fn send(
     let answer = answer.expect("an answer");
     let warnings = answer.headers.get_all("warning").iter();
     let warnings = warnings.map(|warning| warning.to_str().expect("text").to_owned()).collect();
-    (answer.status, serde_json::from_str(&answer.body).expect("JSON"), warnings)
+    // A server that is about to end says in plain words, as kube-apiserver does, that it should be asked later.
+    let is_text =
+        answer.headers.get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let body = if is_text { answer.body.into() } else { serde_json::from_str(&answer.body).expect("JSON") };
+    (answer.status, body, warnings)
 }
 
 /// The kube client, as the administrator of the server whose data this is.
