@@ -13,8 +13,9 @@ use concord_plugins::{
     AlwaysDeny, AlwaysPullImages, CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
     ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, DefaultTolerationSeconds,
     DenyServiceExternalIPs, LimitRanger, NodeRestriction, Objects, OwnerReferencesPermissionEnforcement,
-    PersistentVolumeClaimResize, PodGroupWorkloadExists, PodResizeValidator, PodSecurity, PodTopologyLabels,
-    Priority, ResourceClaimAuthorization, RuntimeClass, StorageObjectInUseProtection, TaintNodesByCondition,
+    PersistentVolumeClaimResize, PodGroupProtection, PodGroupWorkloadExists, PodResizeValidator, PodSecurity,
+    PodTopologyLabels, PolicyParameterAuthorization, Priority, ResourceClaimAuthorization, RuntimeClass,
+    StorageObjectInUseProtection, TaintNodesByCondition,
 };
 use concord_registry::{Admission, Resources};
 use concord_replica::Replica;
@@ -26,7 +27,7 @@ use crate::{admission_config::AdmissionConfig, emulation::Emulation};
 pub(crate) const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
 
 /// On unless they are turned off.
-const ON: [&str; 24] = [
+const ON: [&str; 25] = [
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
@@ -39,6 +40,7 @@ const ON: [&str; 24] = [
     MUTATING_WEBHOOK,
     "NamespaceLifecycle",
     "PersistentVolumeClaimResize",
+    "PodGroupProtection",
     "PodGroupWorkloadExists",
     "PodResizeValidator",
     "PodSecurity",
@@ -65,7 +67,7 @@ const OFF: [&str; 7] = [
 ];
 
 /// Those of kube-apiserver that there are none of here. They can only be turned off.
-const ABSENT: [&str; 10] = [
+const ABSENT: [&str; 9] = [
     "EventRateLimit",
     "ExtendedResourceToleration",
     "ImagePolicyWebhook",
@@ -73,7 +75,6 @@ const ABSENT: [&str; 10] = [
     "LimitPodHardAntiAffinityTopology",
     "NamespaceAutoProvision",
     "NodeDeclaredFeatureValidator",
-    "PodGroupProtection",
     "PodNodeSelector",
     "PodTolerationRestriction",
 ];
@@ -154,12 +155,14 @@ pub(crate) struct Judging {
 /// What has to be told what is served, once that is known.
 pub(crate) struct Connected {
     owner_references: Arc<OwnerReferencesPermissionEnforcement>,
+    parameters: Arc<PolicyParameterAuthorization>,
     quota: Arc<ResourceQuota>,
 }
 
 impl Connected {
     pub(crate) fn connect(&self, resources: &Weak<dyn Resources>) {
         self.owner_references.connect(resources.clone());
+        self.parameters.connect(resources.clone());
         self.quota.connect(resources.clone());
     }
 }
@@ -194,6 +197,9 @@ impl Plugins<'_> {
         if features.enabled("PodTopologyLabelsAdmission") {
             changing.push(Arc::new(PodTopologyLabels::new(self.objects("", "nodes")?)));
         }
+        if features.enabled("GenericWorkload") {
+            changing.push(Arc::new(PodGroupProtection));
+        }
         self.options.retain(&mut changing);
         Ok(changing)
     }
@@ -206,6 +212,8 @@ impl Plugins<'_> {
         let (namespaces, pods) = (self.objects("", "namespaces")?, self.objects("", "pods")?);
         let minor = u32::from(self.emulation.release.minor());
         let owner_references = Arc::new(OwnerReferencesPermissionEnforcement::new(authorizer.clone()));
+        let parameters =
+            Arc::new(PolicyParameterAuthorization::new(authorizer.clone(), self.replica.clone()));
         let quota = Arc::new(ResourceQuota::new(self.replica.clone(), self.resources)?);
         let mut before: Vec<Arc<dyn Admission>> = vec![
             Arc::new(PodSecurity::new(namespaces, pods, minor, config.pod_security)),
@@ -215,6 +223,7 @@ impl Plugins<'_> {
                 authorizer.clone(),
                 features.enabled("DRAResourceClaimGranularStatusAuthorization"),
             )),
+            parameters.clone(),
             owner_references.clone(),
             Arc::new(PersistentVolumeClaimResize::new(self.objects("storage.k8s.io", "storageclasses")?)),
             Arc::new(CertificateApproval::new(authorizer.clone())),
@@ -236,7 +245,7 @@ impl Plugins<'_> {
             before.push(Arc::new(PodGroupWorkloadExists::new(workloads)));
         }
         let last: Vec<Arc<dyn Admission>> = vec![quota.clone(), Arc::new(AlwaysDeny)];
-        Ok(Judging { before, last, connected: Connected { owner_references, quota } })
+        Ok(Judging { before, last, connected: Connected { owner_references, parameters, quota } })
     }
 }
 

@@ -2,12 +2,15 @@
 
 mod support;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use concord_controllers::{NodePortRange, ServiceRepair};
 use concord_registry::Part;
+use concord_store::Compare;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use crate::support::{Cluster, Server, context, refused};
+use crate::support::{Cluster, Server, context, range, refused};
 
 const ADDRESSES: &str = "/registry/ipaddresses/";
 const PORTS: &str = "/registry/services/nodeports/";
@@ -249,4 +252,58 @@ async fn no_address_is_used_twice_and_a_full_range_is_told() {
         assert!(status.message.ends_with("range is full"), "{}", status.message);
     }
     assert_eq!(cluster.keys(ADDRESSES).await.len(), 14);
+}
+
+/// Waits until just these node ports are held.
+async fn until_held(cluster: &Cluster, ports: &[i64]) {
+    let wanted: Vec<String> = ports.iter().map(|port| format!("{PORTS}{port}")).collect();
+    for _ in 0..600 {
+        if cluster.keys(PORTS).await == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{:?} are held, not {wanted:?}", cluster.keys(PORTS).await);
+}
+
+/// As after a kube-apiserver on the same etcd: its Services say what they use, and nothing else does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_services_of_others_use_is_held_for_them() {
+    let cluster = Cluster::new();
+    let server = server(&cluster).await;
+    let other = cluster.server().await.fenced(Compare::absent("none"));
+    let ip = create(&server, "own", json!({})).await.expect("created")["clusterIP"].clone();
+    server.delete("/services/ns/own").await.expect("deleted");
+    let spec = |port: i64| {
+        json!({"type": "NodePort", "clusterIP": ip, "clusterIPs": [ip], "ipFamilies": ["IPv4"],
+            "ports": [{"port": 80, "nodePort": port}]})
+    };
+    create(&other, "before", spec(30_007)).await.expect("created");
+    let (registry, resources) = (server.registry.clone(), server.resources.clone());
+    let repair = ServiceRepair::new(registry, resources.as_ref(), range(), NodePortRange::default());
+    let repair = Arc::new(repair.expect("there are services"));
+    let cancel = CancellationToken::new();
+    let running = tokio::spawn(repair.run(cancel.clone()));
+    until_held(&cluster, &[30_007]).await;
+    let address = format!("networking.k8s.io/ipaddresses//{}", ip.as_str().expect("an address"));
+    let address = server.get(&address).await.expect("an IPAddress");
+    assert_eq!(address["spec"]["parentRef"]["name"], "before");
+
+    let mut later = spec(30_008);
+    later["clusterIP"] = "None".into();
+    later["clusterIPs"] = json!(["None"]);
+    create(&other, "later", later).await.expect("created");
+    until_held(&cluster, &[30_007, 30_008]).await;
+    let taken = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30_007}]});
+    let (status, message) = refused(create(&server, "c", taken).await);
+    assert_eq!(status, 422);
+    assert!(message.ends_with("provided port is already allocated"), "{message}");
+
+    other.delete("/services/ns/later").await.expect("deleted");
+    until_held(&cluster, &[30_007]).await;
+    server.delete("/services/ns/before").await.expect("deleted");
+    until_held(&cluster, &[]).await;
+    assert_eq!(cluster.keys(ADDRESSES).await, Vec::<String>::new());
+    cancel.cancel();
+    running.await.expect("ends");
 }

@@ -11,8 +11,9 @@
 //! not served here, as of a newer server on the same store, or an object that cannot be read, is reason enough to wait.
 //!
 //! [`Index`] lists the objects of a resource with their uids and revisions in the order of their keys, for whoever has to
-//! visit all of them, such as the storage version migrator: `Index::new(storage, &snapshot).iter()`, `.after(key)` to go on
-//! after an interruption, `.count()` for how many there are. It takes no memory, see there.
+//! visit all of them: `Index::new(storage, &snapshot).iter()`, `.after(key)` to go on after an interruption, `.count()` for
+//! how many there are. It takes no memory, see there. The storage version migrator has to see how values are sealed, and
+//! so it reads pages of the store instead.
 //!
 //! Start with [`decide`], then [`Graph`] and [`GarbageCollector`].
 

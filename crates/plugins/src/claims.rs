@@ -15,8 +15,6 @@ use crate::{Objects, at, concerns};
 const GROUP: &str = "resource.k8s.io";
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// Updates and patches are one operation to admission: who may do either may do it.
-const VERBS: [&str; 2] = ["update", "patch"];
 
 /// Lets claims have access to devices that others use only in namespaces that are marked for it, and only those say what
 /// a claim has been given, or how its devices do, who may.
@@ -71,12 +69,11 @@ impl ResourceClaimAuthorization {
         if same("allocation") && same("reservedFor") {
             return None;
         }
-        let user = &attributes.context.user;
-        let refused = self.refused(user, &VERBS.map(str::to_owned), "binding", ["", ""]).await?;
+        let (user, verb) = (&attributes.context.user, &attributes.context.verb);
+        let refused = self.refused(user, &[verb.to_string()], "binding", ["", ""]).await?;
         let why = format!(
-            "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{}\" \
-             permission: {refused}",
-            VERBS[0]
+            "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{verb}\" \
+             permission: {refused}"
         );
         Some(field::Error::forbidden(&field::Path::new("status").child("allocation"), why))
     }
@@ -87,16 +84,15 @@ impl ResourceClaimAuthorization {
         let user = &attributes.context.user;
         let here = node_of(allocation).is_some_and(|node| is_on_node(user, node));
         let prefixes = if here { &["associated-node", "arbitrary-node"][..] } else { &["arbitrary-node"] };
-        let with = |verb: &str| prefixes.iter().map(move |prefix| format!("{prefix}:{verb}")).collect();
-        let [shown, others]: [Vec<String>; 2] = VERBS.map(with);
-        let verbs: Vec<String> = shown.iter().cloned().chain(others).collect();
+        let verb = &attributes.context.verb;
+        let verbs: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}:{verb}")).collect();
         for driver in changed_drivers(new, old) {
             let place = [attributes.namespace, driver];
             if let Some(refused) = self.refused(user, &verbs, "driver", place).await {
                 let why = format!(
                     "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: \
                      {refused}",
-                    shown.join(" ")
+                    verbs.join(" ")
                 );
                 errors.push(field::Error::forbidden(&field::Path::new("status").child("devices"), why));
             }

@@ -1,4 +1,4 @@
-//! Storage that is in use stays.
+//! Storage and groups of pods that are in use stay.
 
 use async_trait::async_trait;
 use concord_meta::Status;
@@ -39,6 +39,29 @@ impl Admission for StorageObjectInUseProtection {
             FINALIZERS.iter().find(|row| (row.0, row.1) == about && (self.classes || row.0.is_empty()));
         if let Some((object, (_, _, finalizer))) = object.filter(|_| creates).zip(finalizer) {
             protect(object, finalizer);
+        }
+        Ok(())
+    }
+}
+
+/// Gives groups of pods a finalizer.
+#[derive(Debug, Clone, Copy)]
+pub struct PodGroupProtection;
+
+const GROUP_FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
+
+#[async_trait]
+impl Admission for PodGroupProtection {
+    fn name(&self) -> &'static str {
+        "PodGroupProtection"
+    }
+
+    async fn admit(&self, attributes: &Attributes<'_>, object: Option<&mut Object>) -> Result<(), Status> {
+        let (version, names) = (&attributes.resource.version, &attributes.resource.names);
+        let is_group = version.group == "scheduling.k8s.io" && names.plural == "podgroups";
+        let creates = attributes.operation == Operation::Create && attributes.subresource.is_empty();
+        if let Some(object) = object.filter(|_| is_group && creates) {
+            protect(object, GROUP_FINALIZER);
         }
         Ok(())
     }

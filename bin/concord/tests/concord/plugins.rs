@@ -224,6 +224,32 @@ async fn claim_in_use_stays_until_it_is_not(mut world: World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_of_pods_stay_until_their_pods_have_ended() {
+    let flags = ["--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true"];
+    let mut world = World::start(&flags).await;
+    world.namespace("g", &json!({})).await;
+    let groups = "/apis/scheduling.k8s.io/v1alpha2/namespaces/g/podgroups";
+    let group =
+        json!({"metadata": {"name": "gang"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}});
+    let made = world.made(groups, &group).await;
+    assert_eq!(made["metadata"]["finalizers"], json!(["scheduling.k8s.io/podgroup-protection"]));
+    let mut member = pod("member", "");
+    member["spec"]["schedulingGroup"] = json!({"podGroupName": "gang"});
+    world.until("/api/v1/namespaces/g/serviceaccounts/default", |status, _| status == 200).await;
+    world.made("/api/v1/namespaces/g/pods", &member).await;
+    let gang = format!("{groups}/gang");
+    let (status, deleted, _) = world.send(Method::DELETE, &gang, &Value::Null).await;
+    assert_eq!(status, 200);
+    assert!(deleted["metadata"]["deletionTimestamp"].is_string(), "{deleted}");
+    assert_eq!(world.send(Method::GET, &gang, &Value::Null).await.0, 200);
+    let status = "/api/v1/namespaces/g/pods/member/status";
+    let (_, mut ended, _) = world.send(Method::GET, status, &Value::Null).await;
+    ended["status"]["phase"] = "Succeeded".into();
+    assert_eq!(world.send(Method::PUT, status, &ended).await.0, 200);
+    world.until(&gang, |status, _| status == 404).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plugins_are_turned_on_and_off() {
     let data = tempdir().expect("a directory");
     let ended = refused(data.path(), &["--disable-admission-plugins=NoSuchPlugin"]).await;

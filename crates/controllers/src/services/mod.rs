@@ -4,6 +4,7 @@ mod address;
 mod families;
 mod ports;
 mod range;
+mod repair;
 mod reservations;
 
 use std::{net::IpAddr, sync::Arc};
@@ -14,13 +15,16 @@ use concord_meta::{Status, field};
 use concord_registry::{
     Admission, Attributes, Guard, Object, ObjectName, Operation, Resource, Resources, Storage, metadata,
 };
-use concord_replica::{Replica, Snapshot};
+use concord_replica::{Entry, Replica, Snapshot};
 use concord_store::{Compare, Write};
 use serde_json::Value;
 
 pub(crate) use self::range::Family;
-pub use self::range::{IpRange, NodePortRange};
 use self::{families::Addresses, reservations::Reservations};
+pub use self::{
+    range::{IpRange, NodePortRange},
+    repair::ServiceRepair,
+};
 use crate::{
     Error,
     own::{required, served},
@@ -34,7 +38,8 @@ const ALLOCATED: &str = "provided port is already allocated";
 /// As upstream since 1.33, an address that is in use is an IPAddress object of that name. Unlike upstream, it comes into
 /// being in the transaction of the Service that uses it, on the condition that there is none, and goes away in the
 /// transaction in which the Service gives it up or is removed. So no address is used twice and none leaks, on however
-/// many servers, and there is nothing to repair. Node ports are held in the same way, by keys that are no objects.
+/// many servers. Node ports are held in the same way, by keys that are no objects. What others wrote is repaired by
+/// [`ServiceRepair`].
 ///
 /// Which address a new Service gets is decided before the transaction. If another server is faster to take it, another one
 /// is chosen, some times, before the client is told to try again.
@@ -67,7 +72,7 @@ impl ServiceAllocation {
         let services = services.storage().cloned().expect("a required resource is stored");
         Ok(Self {
             replica,
-            ports_prefix: ports_prefix(&services),
+            ports_prefix: ports::prefix(&services),
             services,
             endpoints: served(resources, "", "v1", "endpoints").and_then(|found| found.storage().cloned()),
             addresses: required(resources, "networking.k8s.io", "v1", "ipaddresses")?,
@@ -90,7 +95,7 @@ impl ServiceAllocation {
     }
 
     fn port_key(&self, port: i64) -> Bytes {
-        [self.ports_prefix.as_ref(), port.to_string().as_bytes()].concat().into()
+        ports::key(&self.ports_prefix, port)
     }
 
     /// Completes a Service that is about to be written.
@@ -208,7 +213,7 @@ impl ServiceAllocation {
             self.take_ip(attributes, *ip, new, snapshot, &mut guard)?;
         }
         for ip in had.iter().filter(|ip| !has.contains(ip)) {
-            self.release(self.address_key(*ip), attributes, snapshot, &mut guard);
+            self.release_ip(*ip, attributes, snapshot, &mut guard);
         }
         let ports = |spec: Option<&Object>| spec.map(ports::used).unwrap_or_default();
         let (had, has) = (ports(old), ports(new));
@@ -216,7 +221,7 @@ impl ServiceAllocation {
             self.take_port(attributes, *port, new, snapshot, &mut guard)?;
         }
         for port in had.difference(&has) {
-            self.release(self.port_key(*port), attributes, snapshot, &mut guard);
+            self.release_port(*port, attributes, snapshot, &mut guard);
         }
         Ok(guard)
     }
@@ -240,7 +245,7 @@ impl ServiceAllocation {
                 false => refused("provided IP is already allocated"),
             });
         }
-        let (key, value) = address::encode(&self.addresses, ip, attributes)?;
+        let (key, value) = address::encode(&self.addresses, ip, service(attributes))?;
         guard.compares.push(Compare::absent(key.clone()));
         guard.writes.push(Write::Put { key, value, ttl: None });
         Ok(())
@@ -267,18 +272,26 @@ impl ServiceAllocation {
             });
         }
         guard.compares.push(Compare::absent(key.clone()));
-        guard.writes.push(Write::Put { key, value: address::holder(attributes), ttl: None });
+        guard.writes.push(Write::Put { key, value: address::holder(service(attributes)), ttl: None });
         Ok(())
     }
 
-    /// Lets go of a key that this Service holds.
-    fn release(&self, key: Bytes, attributes: &Attributes<'_>, snapshot: &Snapshot, guard: &mut Guard) {
-        let Some(entry) = snapshot.get(&key).filter(|entry| address::is_held_by(&entry.value, attributes))
-        else {
-            return;
-        };
-        guard.compares.push(Compare::mod_revision(key.clone(), entry.mod_revision));
-        guard.writes.push(Write::Delete { key });
+    /// Lets go of an address that this Service holds, whoever wrote that it does.
+    fn release_ip(&self, ip: IpAddr, attributes: &Attributes<'_>, snapshot: &Snapshot, guard: &mut Guard) {
+        let Some(entry) = snapshot.get(&self.address_key(ip)) else { return };
+        let holder = self.addresses.object(&entry.into());
+        let is_held =
+            |holder: &Object| address::service(holder) == Some((attributes.namespace, attributes.name));
+        if holder.as_ref().is_ok_and(is_held) {
+            release(entry, guard);
+        }
+    }
+
+    fn release_port(&self, port: i64, attributes: &Attributes<'_>, snapshot: &Snapshot, guard: &mut Guard) {
+        let entry = snapshot.get(&self.port_key(port));
+        if let Some(entry) = entry.filter(|entry| address::is_held_by(&entry.value, service(attributes))) {
+            release(entry, guard);
+        }
     }
 
     /// The Endpoints of a Service go with it: they would be those of the next Service of that name.
@@ -373,9 +386,13 @@ fn spec_of(object: &Object) -> Option<&Object> {
     object.get("spec").and_then(Value::as_object)
 }
 
-/// Beside the Services: `/registry/services/specs/` gives `/registry/services/nodeports/`.
-fn ports_prefix(services: &Storage) -> Bytes {
-    let path = services.prefix.strip_suffix(b"/").unwrap_or(&services.prefix);
-    let parent = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    [&path[..parent], b"nodeports/"].concat().into()
+/// The Service that is written.
+fn service<'a>(attributes: &Attributes<'a>) -> ObjectName<'a> {
+    ObjectName { namespace: attributes.namespace, name: attributes.name }
+}
+
+/// Lets go of what is stored so.
+fn release(entry: &Entry, guard: &mut Guard) {
+    guard.compares.push(Compare::mod_revision(entry.key.clone(), entry.mod_revision));
+    guard.writes.push(Write::Delete { key: entry.key.clone() });
 }

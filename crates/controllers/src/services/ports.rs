@@ -2,12 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use concord_meta::{
     Status,
     field::{Error, Path},
 };
-use concord_registry::Object;
+use concord_registry::{Object, Storage};
 use serde_json::Value;
+
+/// Where node ports are held, beside the Services: `/registry/services/specs/` gives `/registry/services/nodeports/`.
+pub(super) fn prefix(services: &Storage) -> Bytes {
+    let path = services.prefix.strip_suffix(b"/").unwrap_or(&services.prefix);
+    let parent = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    [&path[..parent], b"nodeports/"].concat().into()
+}
+
+/// Where a node port is held.
+pub(super) fn key(prefix: &Bytes, port: i64) -> Bytes {
+    [prefix.as_ref(), port.to_string().as_bytes()].concat().into()
+}
 
 /// The node ports that are in use by a `spec`, that for health checks included.
 pub(super) fn used(spec: &Object) -> BTreeSet<i64> {
