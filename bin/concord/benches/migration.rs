@@ -3,7 +3,8 @@
 //! `cargo bench -p concord --bench migration` starts an etcd and `concord serve`, makes 20,000 ConfigMaps of 1 KiB
 //! (`CONCORD_MIGRATED_MAPS`), has them encrypted by a migration and measures, all in one run: how many writes a second the
 //! etcd takes from one client, with 8, 16 and 32 at once, before there is a server and afterwards; how many the migration
-//! did; what a get takes before and meanwhile; and the memory of the server.
+//! did; what a get takes before and meanwhile; what it takes beside a client that writes as much to the etcd without any
+//! server, and beside one that writes 60 % of what the etcd takes; who uses the processors; and the memory of the server.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -43,6 +44,9 @@ const AT_ONCE: usize = 16;
 /// What the etcd is asked for at once when nothing else happens.
 const WRITERS: [usize; 3] = [8, 16, 32];
 
+/// The part of what the etcd takes that a migration should reach.
+const WANTED: f64 = 0.6;
+
 /// Bytes of data in an object.
 const SIZE: usize = 1024;
 
@@ -73,13 +77,28 @@ async fn main() {
     reloaded(&server).await;
     let (stop, memory) = (Arc::new(AtomicBool::new(false)), resident(server.pid()));
     let largest = watch_memory(server.pid(), stop.clone());
+    let all = [("etcd", etcd.pid(0)), ("server", server.pid()), ("clients", std::process::id())];
     let meanwhile = tokio::spawn(gets_until(client.clone(), count, stop.clone()));
+    let (usage, begin) = (all.map(|(_, pid)| used(pid)), Instant::now());
     let took = migrate(&client, "all", "configmaps").await;
+    let usage = shares(&all, &usage, begin.elapsed());
     stop.store(true, Ordering::Relaxed);
     let meanwhile = meanwhile.await.expect("no panic");
     let largest = largest.await.expect("no panic");
+    let rate = count as f64 / took.as_secs_f64();
+    let mut beside = Vec::new();
+    for rate in [rate, WANTED * raw_before[0]] {
+        let (usage, begin) = (all.map(|(_, pid)| used(pid)), Instant::now());
+        let (rate, took) = gets_beside_writes(&etcd, &client, count, rate, while_idle).await;
+        beside.push((rate, took, shares(&all, &usage, begin.elapsed())));
+    }
     let raw_after = raw(&etcd, while_idle / 2).await;
     report(count, took, (&raw_before, &raw_after), (&before, &meanwhile));
+    println!("processors meanwhile: {usage}");
+    for (rate, took, usage) in &beside {
+        println!("a client that writes {rate:.0} a second to the etcd instead; processors: {usage}");
+        compare(&before, took);
+    }
     println!("memory of the server: {} MiB before, {} MiB at most", memory >> 20, largest >> 20);
     println!("a migration with nothing to do: {:.3} s", empty.as_secs_f64());
 }
@@ -93,8 +112,13 @@ fn report(count: usize, took: Duration, raw: (&[f64], &[f64]), gets: (&[Duration
             "etcd alone, {at} at once: {before:.0} and {after:.0} a second; the migration is {share:.0} %"
         );
     }
-    for percent in [50, 99] {
-        let (before, meanwhile) = (percentile(gets.0, percent), percentile(gets.1, percent));
+    compare(gets.0, gets.1);
+}
+
+/// What gets take, and take meanwhile.
+fn compare(before: &[Duration], meanwhile: &[Duration]) {
+    for percent in [50, 90, 99] {
+        let (before, meanwhile) = (percentile(before, percent), percentile(meanwhile, percent));
         let times = meanwhile / before;
         println!(
             "get, {percent}th percentile: {before:.2} ms, meanwhile {meanwhile:.2} ms: {times:.2} times"
@@ -231,6 +255,66 @@ async fn raw(etcd: &Cluster, time: Duration) -> Vec<f64> {
     }
     store.shutdown().await;
     rates
+}
+
+/// What gets take while a client writes to the etcd so many times a second, 8 at once at most, and how many times a second it
+/// really did. It has a thread of its own, so that gets do not wait for it in this process.
+async fn gets_beside_writes(
+    etcd: &Cluster,
+    client: &Client,
+    count: usize,
+    rate: f64,
+    time: Duration,
+) -> (f64, Vec<Duration>) {
+    let config = Config { prefix: "/raw/".into(), ..Config::new(etcd.endpoints().iter().cloned()) };
+    let writing = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(write_at(config, rate, time))
+    });
+    let took = gets(client, count, time).await;
+    let written = tokio::task::spawn_blocking(move || writing.join().expect("no panic"));
+    (written.await.expect("no panic"), took)
+}
+
+async fn write_at(config: Config, rate: f64, time: Duration) -> f64 {
+    let store = EtcdStore::open(config).await.expect("a store");
+    let (begin, begun) = (Instant::now(), AtomicUsize::new(0));
+    let write = |writer: usize| {
+        let (store, begun) = (&store, &begun);
+        async move {
+            while begin.elapsed() < time {
+                let number = begun.fetch_add(1, Ordering::Relaxed);
+                let due = begin + Duration::from_secs_f64(number as f64 / rate);
+                tokio::time::sleep_until(due.into()).await;
+                let key = format!("/raw/{writer:02}-{:03}", number % 1000);
+                store.transact(Txn::new().put(key, vec![b'x'; SIZE + 300])).await.expect("written");
+            }
+        }
+    };
+    stream::iter(0..WRITERS[0]).for_each_concurrent(None, write).await;
+    let rate = begun.load(Ordering::Relaxed) as f64 / begin.elapsed().as_secs_f64();
+    store.shutdown().await;
+    rate
+}
+
+/// How much of one processor each process used since `before`.
+fn shares(all: &[(&str, u32)], before: &[Duration], time: Duration) -> String {
+    let share = |((name, pid), before): (&(&str, u32), &Duration)| {
+        let share = (used(*pid) - *before).as_secs_f64() / time.as_secs_f64();
+        format!("{name} {:.0} %", 100.0 * share)
+    };
+    all.iter().zip(before).map(share).collect::<Vec<_>>().join(", ")
+}
+
+/// The time that a process has had on processors.
+fn used(pid: u32) -> Duration {
+    // Linux counts in hundredths of a second.
+    const TICK: u64 = 10;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may have blanks; then the state, which is the third field.
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    Duration::from_millis(ticks.sum::<u64>() * TICK)
 }
 
 fn watch_memory(pid: u32, stop: Arc<AtomicBool>) -> JoinHandle<usize> {

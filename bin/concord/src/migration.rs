@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
 use concord_apis::FeatureGates;
 use concord_controllers::Controllers;
 use concord_election::Leadership;
 use concord_migrator::{Config, Migrator};
+use concord_server::Background;
+use tokio_util::sync::CancellationToken;
 
 use crate::{audit::AuditLog, duration};
 
@@ -30,23 +33,32 @@ pub(crate) fn migrator(
     features.enabled("StorageVersionMigrator").then(|| Migrator::new(Config { automatic_after, ..config }))?
 }
 
-/// Runs it with the other controllers, while this server leads.
+/// Runs it with the other controllers, while this server leads, on a thread that gives way to what clients ask for.
+///
+/// # Errors
+///
+/// If there is no thread for it.
 pub(crate) async fn start(
     migrator: Option<Migrator>,
     audit: Option<&AuditLog>,
     controllers: &Controllers,
     leadership: Leadership,
-) {
-    let Some(migrator) = migrator else { return };
+) -> anyhow::Result<()> {
+    let Some(migrator) = migrator else { return Ok(()) };
     if let Some(log) = audit {
         migrator.audit(log.auditing());
     }
+    let background = Background::start().context("cannot start a thread for migrations")?;
     let migrate = |cancel| async move {
-        let work = |end| {
-            let migrator = migrator.clone();
-            async move { migrator.run(end).await }
-        };
-        leadership.lead(&cancel, work).await;
+        leadership.lead(&cancel, |end| run(&migrator, &background, end)).await;
     };
     controllers.run_also(migrate).await;
+    Ok(())
+}
+
+async fn run(migrator: &Migrator, background: &Background, end: CancellationToken) {
+    let migrator = migrator.clone();
+    if let Err(error) = background.handle().spawn(async move { migrator.run(end).await }).await {
+        tracing::error!(%error, "The migrator did not end well.");
+    }
 }

@@ -26,6 +26,7 @@ mod definitions;
 mod events;
 mod limit;
 mod load;
+mod meter;
 mod migration;
 mod pace;
 mod progress;

@@ -1,7 +1,5 @@
 //! How far a migration is.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{Census, Row, rewrite::Outcome};
@@ -40,7 +38,7 @@ pub struct Progress {
     pub failed: u64,
     /// How many could not be written for now.
     pub deferred: u64,
-    /// How many are written in a second.
+    /// How many are looked at in a second, and written if they have to be, of late.
     pub rate_per_second: f64,
     /// How much longer it will take at that rate.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,17 +133,18 @@ impl Progress {
         self.census_revision = census.revision;
     }
 
-    /// How fast it is, after so much was done in so much time.
-    pub(crate) fn measure(&mut self, done: u64, took: Duration) {
-        self.rate_per_second = (done as f64 / took.as_secs_f64().max(0.001) * 10.0).round() / 10.0;
+    /// So many objects are looked at in a second.
+    pub(crate) fn goes_at(&mut self, rate: f64) {
+        self.rate_per_second = (rate * 10.0).round() / 10.0;
         let left = self.total.saturating_sub(self.seen());
-        self.eta_seconds =
-            (self.rate_per_second > 0.0).then(|| (left as f64 / self.rate_per_second).ceil() as u64);
+        self.eta_seconds = (rate > 0.0).then(|| (left as f64 / rate).ceil() as u64);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
@@ -176,12 +175,14 @@ mod tests {
     #[test]
     fn progress_is_read_as_it_is_written() {
         let mut progress = Progress { total: 100, migrated: 20, current: 30, ..Progress::default() };
-        progress.measure(50, Duration::from_secs(10));
+        progress.goes_at(5.0);
         progress.restart();
         assert_eq!((progress.seen(), progress.migrated), (0, 20), "it is looked at again");
         progress.current = 50;
-        progress.measure(50, Duration::from_secs(10));
+        progress.goes_at(5.0);
         assert_eq!((progress.rate_per_second, progress.eta_seconds), (5.0, Some(10)));
+        progress.goes_at(0.01);
+        assert_eq!((progress.rate_per_second, progress.eta_seconds), (0.0, Some(5000)));
         (0..30).for_each(|n| progress.fail(format!("o{n}"), "no".to_owned()));
         assert_eq!((progress.failed, progress.failures.len()), (30, NAMED));
         let row = Row { version: "v1".to_owned(), encryption: String::new() };

@@ -1,9 +1,11 @@
 //! Migrations that nobody has to ask for.
 
+mod settled;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -12,6 +14,7 @@ use concord_registry::{Object, Resource, metadata};
 use concord_store::{KeyRange, Revision};
 use serde_json::{Value, json};
 
+use self::settled::Settled;
 use crate::{
     Census, Row, StorageState,
     agreement::Writers,
@@ -38,6 +41,15 @@ type Counted = BTreeMap<String, StorageState>;
 /// A form that all servers write, and since when they do without a gap: in a gap somebody may have written another one.
 type Form = (Row, Revision);
 
+/// What was last seen of each resource.
+#[derive(Default)]
+struct Seen {
+    /// The forms that everything is known to have been brought into, or to be about to be.
+    handled: BTreeMap<Bytes, (Form, Settled)>,
+    /// What the servers agreed on.
+    before: BTreeMap<Bytes, Form>,
+}
+
 impl Trigger {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
@@ -47,37 +59,13 @@ impl Trigger {
     pub(crate) async fn run(&self) {
         let Some(delay) = self.shared.config.automatic_after else { return };
         let mut changes = self.shared.changes();
-        // The forms that everything is known to have been brought into, or to be about to be.
-        let mut handled: BTreeMap<Bytes, Form> = BTreeMap::new();
-        let mut before: BTreeMap<Bytes, Form> = BTreeMap::new();
+        let mut seen = Seen::default();
         loop {
             tokio::time::sleep(delay).await;
-            let mut is_waiting = false;
             let (stored, agreed) = self.agreed();
-            let mut counted = Counted::new();
-            handled.retain(|prefix, _| stored.contains_key(prefix));
-            for (prefix, form) in &agreed {
-                // Twice the same, a while apart: servers that come and go one after another have settled.
-                if before.get(prefix) != Some(form) || handled.get(prefix) == Some(form) {
-                    continue;
-                }
-                let Some(resource) = stored.get(prefix) else { continue };
-                match self.handle(resource, prefix, &form.0, &mut counted).await {
-                    Ok(true) => drop(handled.insert(prefix.clone(), form.clone())),
-                    Ok(false) => is_waiting = true,
-                    Err(error) => {
-                        let resource = resource.group_resource();
-                        tracing::warn!(%resource, error = error.message, "What is stored could not be looked at.");
-                        is_waiting = true;
-                    }
-                }
-            }
-            if !counted.is_empty() {
-                let names = stored.values().map(|resource| resource.group_resource().to_string()).collect();
-                self.shared.keep(&counted, Some(&names)).await;
-            }
-            let is_settled = before == agreed;
-            before = agreed;
+            let is_waiting = self.look(&stored, &agreed, &mut seen).await;
+            let is_settled = seen.before == agreed;
+            seen.before = agreed;
             match &changes {
                 _ if is_waiting => tokio::time::sleep(RETRY).await,
                 _ if !is_settled => {}
@@ -86,6 +74,37 @@ impl Trigger {
                 None => tokio::time::sleep(RETRY).await,
             }
         }
+    }
+
+    /// Looks at everything. True if something is to be looked at again soon.
+    async fn look(&self, stored: &Stored, agreed: &BTreeMap<Bytes, Form>, seen: &mut Seen) -> bool {
+        let (mut counted, mut is_waiting) = (Counted::new(), false);
+        let Seen { handled, before } = seen;
+        handled.retain(|prefix, _| stored.contains_key(prefix));
+        for (prefix, form) in agreed {
+            // Twice the same, a while apart: servers that come and go one after another have settled.
+            let Some(resource) = stored.get(prefix).filter(|_| before.get(prefix) == Some(form)) else {
+                continue;
+            };
+            let known = handled.get(prefix).filter(|(known, _)| known == form).map(|(_, settled)| *settled);
+            if known.is_some_and(|settled| !self.is_over(resource, settled)) {
+                continue;
+            }
+            match self.handle(resource, &form.0, known, &mut counted).await {
+                Ok(Some(settled)) => drop(handled.insert(prefix.clone(), (form.clone(), settled))),
+                Ok(None) => is_waiting = true,
+                Err(error) => {
+                    let resource = resource.group_resource();
+                    tracing::warn!(%resource, error = error.message, "What is stored could not be looked at.");
+                    is_waiting = true;
+                }
+            }
+        }
+        if !counted.is_empty() {
+            let names = stored.values().map(|resource| resource.group_resource().to_string()).collect();
+            self.shared.keep(&counted, Some(&names)).await;
+        }
+        is_waiting
     }
 
     /// What is stored, and in which form all servers write it.
@@ -107,46 +126,64 @@ impl Trigger {
         (stored, agreed)
     }
 
-    /// Asks for a migration if it is needed and wanted. False if that is to be looked at again, since somebody else's is
-    /// under way: it may be taken back.
+    fn is_over(&self, resource: &Resource, settled: Settled) -> bool {
+        let name = resource.group_resource();
+        settled.is_over(Instant::now(), || self.generation(&name), || self.is_wanted(&name))
+    }
+
+    /// Asks for a migration if it is needed and wanted, and has not been asked for in vain. `None` if that is to be looked at
+    /// again, since one is under way: it may be taken back.
     async fn handle(
         &self,
         resource: &Resource,
-        prefix: &Bytes,
         target: &Row,
+        known: Option<Settled>,
         counted: &mut Counted,
-    ) -> Result<bool, Status> {
+    ) -> Result<Option<Settled>, Status> {
         let name = resource.group_resource();
+        let Some(storage) = resource.storage() else { return Ok(Some(Settled::Right)) };
         // Events go by themselves, and soon.
         if name.resource == "events" {
-            return Ok(true);
+            return Ok(Some(Settled::Right));
         }
+        // First: whoever changes the definition from now on is noticed.
+        let asked = Settled::Asked { generation: self.generation(&name), at: Instant::now() };
         let of_resource = self.migrations(&name);
         if of_resource.iter().any(|migration| !migration.is_terminal() && !migration.orders.is_dry_run) {
-            return Ok(false);
+            return Ok(None);
         }
-        let state = self.state(&name, prefix, target).await?;
+        let state = self.state(&name, &storage.prefix, target).await?;
         let is_needed = state.is_migration_needed();
         counted.insert(name.to_string(), state);
         if !is_needed && !self.is_listed(&name, target) {
-            return Ok(true);
+            return Ok(Some(Settled::Right));
         }
         if !self.is_wanted(&name) {
             tracing::info!(resource = %name, "Objects have another form than they would be written in; nobody wants them migrated.");
-            return Ok(true);
+            return Ok(Some(Settled::Unwanted));
+        }
+        // If only the list is wrong by now, what was in the way is gone, and one more sets it right.
+        if is_needed && known.is_some_and(|known| known.is_same_question(asked)) {
+            return Ok(Some(asked));
         }
         self.ask(&name, target).await?;
         self.forget(&of_resource).await?;
-        Ok(true)
+        Ok(Some(asked))
     }
 
     /// Whether the definition says that objects may be stored in another version. Only a migration takes that back, also if
     /// there are no objects.
     fn is_listed(&self, name: &GroupResource, target: &Row) -> bool {
+        self.definition(name).is_some_and(|definition| lists_another(&definition, target))
+    }
+
+    fn generation(&self, name: &GroupResource) -> Option<i64> {
+        self.definition(name).map(|definition| metadata(&definition).generation())
+    }
+
+    fn definition(&self, name: &GroupResource) -> Option<Object> {
         let version = GroupVersion::new("apiextensions.k8s.io", "v1");
-        let object =
-            self.object(&version, "customresourcedefinitions", &format!("{}.{}", name.resource, name.group));
-        object.is_some_and(|definition| lists_another(&definition, target))
+        self.object(&version, "customresourcedefinitions", &format!("{}.{}", name.resource, name.group))
     }
 
     /// What is stored. It is shown, whether or not anything comes of it.

@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use concord_garbagecollector::Index;
 use concord_meta::{GroupResource, Status};
 use concord_registry::Storage;
-use concord_store::{KeyRange, Revision};
+use concord_store::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,7 @@ use crate::{
     census::census,
     decide::{Next, Orders, Run, Stage, next},
     definitions::End,
+    meter::Meter,
     migration::{Condition, Migration},
     pace::Pace,
     progress::Progress,
@@ -53,8 +55,7 @@ pub(crate) struct Worker {
     /// Since when there are objects that cannot be written for now.
     deferred: Option<Instant>,
     shown: Instant,
-    /// When this walk began, and how many objects had been looked at then.
-    began: (Instant, u64),
+    meter: Meter,
     pause: Duration,
 }
 
@@ -72,7 +73,7 @@ impl Worker {
             missing: None,
             deferred: None,
             shown: Instant::now(),
-            began: (Instant::now(), 0),
+            meter: Meter::new(Instant::now(), 0),
             pause: LEAST_PAUSE,
             shared,
         }
@@ -224,11 +225,10 @@ impl Worker {
         if progress.started_at.is_empty() {
             progress.started_at = now().to_string();
         }
-        let range = KeyRange::prefix(storage.prefix.clone());
         let snapshot = self.shared.registry().replica().newest();
-        progress.total = snapshot.map_or(0, |snapshot| snapshot.scan(&range).count() as u64);
+        progress.total = snapshot.map_or(0, |snapshot| Index::new(storage, &snapshot).count() as u64);
         "Migrating".clone_into(&mut progress.phase);
-        self.began = (Instant::now(), self.progress.seen());
+        self.meter = Meter::new(Instant::now(), self.progress.seen());
     }
 
     /// Counts what is stored, and waits until this server has seen that state.

@@ -224,6 +224,21 @@ async fn without_the_service_reads_go_on_and_writes_end_after_a_while() {
     until("writes", async || put(&world.store, SECRET, "more").await.is_ok()).await;
 }
 
+/// Upstream's three minutes are not over yet.
+#[tokio::test]
+async fn a_service_that_is_away_for_a_while_is_not_missed() {
+    let world = World::new().await;
+    put(&world.store, SECRET, "hidden").await.expect("stored");
+    world.plugin.change(|behaviour| behaviour.failure = Some((14, "gone fishing".to_owned())));
+    until("a complaint", async || world.keyring.health().is_err()).await;
+    put(&world.store, OTHER, "more").await.expect("stored with the key that was");
+    assert_eq!(value(&world.store, SECRET).await, "hidden");
+    assert_eq!(value(&world.store, OTHER).await, "more");
+    assert!(value(world.plain.as_ref(), OTHER).await.starts_with(b"k8s:enc:kms:v2:vault:"));
+    world.plugin.change(|behaviour| behaviour.failure = None);
+    until("health", async || world.keyring.health().is_ok()).await;
+}
+
 #[tokio::test]
 async fn what_could_not_be_read_is_read_when_the_service_is_back() {
     let world = World::new().await;

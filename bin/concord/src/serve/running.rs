@@ -59,7 +59,7 @@ impl Running {
         let controllers = Arc::new(parts.controllers(port, shared_store, trust).await?);
         let leadership = election::stand(&options.election, parts, &controllers, shared_store).await?;
         aggregation::look_after(parts, &controllers, leadership.clone()).await;
-        migration::start(parts.migrator.clone(), audit_log, &controllers, leadership.clone()).await;
+        migration::start(parts.migrator.clone(), audit_log, &controllers, leadership.clone()).await?;
         upkeep::start(parts, &controllers, &leadership).await?;
         follow_size(engine, metrics, &controllers).await;
         garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;

@@ -250,6 +250,17 @@ async fn what_cannot_be_decrypted_is_refused_as_upstream_does_and_comes_back_wit
     let others = json!({"metadata": {"name": "other"}, "stringData": {"a": "b"}});
     let (status, ..) = send(&mut admin, Method::POST, "/api/v1/namespaces/default/secrets", &others).await;
     assert_eq!(status, 201, "other objects are fine");
+    let other = "/api/v1/namespaces/default/secrets/other";
+    assert_eq!(send(&mut admin, Method::GET, other, &json!(null)).await.0, 200);
+    // A list is all of them or none: a shorter one would be taken for the truth.
+    for (list, expected) in [("/api/v1/secrets", 500), ("/api/v1/configmaps", 200)] {
+        let (status, answer, _) = send(&mut admin, Method::GET, list, &json!(null)).await;
+        assert_eq!(status, expected, "{list}: {answer}");
+        assert!(
+            status == 200 || answer["message"].as_str().is_some_and(|said| said.contains(why)),
+            "{answer}"
+        );
+    }
 
     file.replace("[secrets]", "[{aescbc: {keys: [<key2>, <key1>]}}, {identity: {}}]");
     reloads(&server, "success", 1).await;

@@ -1,10 +1,17 @@
 //! Migrations that nobody asks for, where one could be forgotten.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
-use crate::world::{KEY_FIRST, MIGRATIONS, PATIENCE, World};
+use crate::{
+    definitions::{DEFINITION, definition, says_the_end},
+    faulty::Verdict,
+    world::{KEY_FIRST, MIGRATIONS, PATIENCE, World, holds},
+};
 
 const DELAY: Option<Duration> = Some(Duration::from_millis(20));
 
@@ -66,5 +73,60 @@ async fn what_was_left_to_another_migration_is_not_forgotten() {
     let names: Vec<&Value> = all.iter().map(|migration| &migration["metadata"]["annotations"]).collect();
     assert_eq!(names.len(), 1, "{names:?}");
     assert_eq!(names[0]["storagemigration.concord.dev/automatic"], json!("true"));
+    running.stop().await;
+}
+
+/// What a definition says is stored.
+async fn listed(world: &World) -> Value {
+    let (definition, _) = world.stored(DEFINITION).await.expect("it is there");
+    definition["status"]["storedVersions"].clone()
+}
+
+async fn until_listed(world: &World, expected: &Value) {
+    let begin = Instant::now();
+    while listed(world).await != *expected {
+        assert!(begin.elapsed() < PATIENCE, "not in time: {}", listed(world).await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Nothing was proved for the definition as it is now. The next one proves it, and nobody has to ask for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_that_is_edited_in_the_middle_is_migrated_again() {
+    let world = World::new().await;
+    world.put(DEFINITION, definition(1, &["v2", "v1"]).to_string()).await;
+    let is_first = AtomicBool::new(true);
+    world.faulty.judge(move |txn| match says_the_end(txn) && is_first.swap(false, Ordering::Relaxed) {
+        true => Verdict::Held,
+        false => Verdict::Good,
+    });
+    let running = world.start_with(DELAY);
+    world.faulty.overtake(world.put(DEFINITION, definition(2, &["v2", "v1"]).to_string())).await;
+    until_first_end(&world).await;
+    assert_eq!(listed(&world).await, json!(["v2", "v1"]), "it was proved for another definition");
+    until_listed(&world, &json!(["v1"])).await;
+    running.stop().await;
+}
+
+async fn until_first_end(world: &World) {
+    let begin = Instant::now();
+    while !world.migrations().await.iter().any(|migration| holds(migration, "Succeeded").is_some()) {
+        assert!(begin.elapsed() < PATIENCE, "not in time: the end of the first");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whoever did not want it may change his mind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_wanted_is_migrated_as_soon_as_somebody_does() {
+    let world = World::new().await;
+    let mut unwanted = definition(1, &["v2", "v1"]);
+    unwanted["metadata"]["annotations"]["storagemigration.concord.dev/automatic"] = "false".into();
+    world.put(DEFINITION, unwanted.to_string()).await;
+    let running = world.start_with(DELAY);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(world.migrations().await.is_empty());
+    world.put(DEFINITION, definition(1, &["v2", "v1"]).to_string()).await;
+    until_listed(&world, &json!(["v1"])).await;
     running.stop().await;
 }

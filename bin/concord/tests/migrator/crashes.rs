@@ -6,36 +6,37 @@ use std::sync::{
 };
 
 use concord_store::Txn;
+use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::{
+    definitions::{DEFINITION, definition},
     faulty::Verdict,
     world::{KEY_FIRST, MAPS, MIGRATIONS, World, progress},
 };
 
 fn tells(txn: &Txn) -> bool {
-    txn.writes.iter().any(|write| write.key().starts_with(MIGRATIONS.as_bytes()))
+    let is_told = |key: &[u8]| key.starts_with(MIGRATIONS.as_bytes()) || key == DEFINITION.as_bytes();
+    txn.writes.iter().any(|write| is_told(write.key()))
 }
 
-/// Runs a migration whose process dies with the n-th time that something is told, and lets another one end it. False if it
-/// is not told that often.
-async fn dies_at(at: usize, verdict: Verdict) -> bool {
-    let world = World::new().await;
-    world.create(["a", "b", "c"].into_iter()).await;
-    world.encrypt(KEY_FIRST);
-    world.create(["d", "e"].into_iter()).await;
-    let before = world.kept().await;
-    let (told, reached) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-    let (count, dead) = (told.clone(), reached.clone());
+/// Lets whoever works die with the n-th time that something is told.
+fn kill_at(world: &World, at: usize, verdict: Verdict) -> Arc<Notify> {
+    let (told, reached) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let dead = reached.clone();
     world.faulty.judge(move |txn| {
-        if !tells(txn) || count.fetch_add(1, Ordering::Relaxed) != at {
+        if !tells(txn) || told.fetch_add(1, Ordering::Relaxed) != at {
             return Verdict::Good;
         }
         dead.notify_one();
         verdict
     });
+    reached
+}
+
+/// Runs a migration until it ends, by another process if the first one dies. Whether it did.
+async fn ends_anyway(world: &World, reached: &Notify) -> bool {
     let first = world.start();
-    world.ask("m", &[]).await;
     let was_killed = tokio::select! {
         () = reached.notified() => true,
         _ = world.succeeds("m") => false,
@@ -51,6 +52,19 @@ async fn dies_at(at: usize, verdict: Verdict) -> bool {
     } else {
         first.stop().await;
     }
+    was_killed
+}
+
+/// Runs a migration whose process dies with the n-th time that something is told, and lets another one end it. False if it
+/// is not told that often.
+async fn dies_at(at: usize, verdict: Verdict) -> bool {
+    let world = World::new().await;
+    world.create(["a", "b", "c"].into_iter()).await;
+    world.encrypt(KEY_FIRST);
+    world.create(["d", "e"].into_iter()).await;
+    let before = world.kept().await;
+    world.ask("m", &[]).await;
+    let was_killed = ends_anyway(&world, &kill_at(&world, at, verdict)).await;
     assert!(world.left().await.is_empty(), "{at} {verdict:?}");
     let after = world.kept().await;
     for (name, (_, revision)) in &before {
@@ -75,6 +89,30 @@ async fn whenever_it_dies_another_one_ends_it_and_writes_nothing_twice() {
             at += 1;
         }
         assert!(at >= 3, "{verdict:?}: it was told {at} times");
+    }
+}
+
+/// The same for one whose definition has to be told, too.
+async fn definition_dies_at(at: usize, verdict: Verdict) -> bool {
+    let world = World::new().await;
+    world.put(DEFINITION, definition(1, &["v2", "v1"]).to_string()).await;
+    world.ask_about("m", ("coordination.k8s.io", "leases"), "2026-01-01T00:00:00Z", &[]).await;
+    let was_killed = ends_anyway(&world, &kill_at(&world, at, verdict)).await;
+    let (after, _) = world.stored(DEFINITION).await.expect("it is there");
+    assert_eq!(after["status"]["storedVersions"], json!(["v1"]), "{at} {verdict:?}");
+    let said = &after["status"]["conditions"][0];
+    assert_eq!((&said["type"], &said["status"]), (&json!("StorageMigrating"), &json!("False")), "{at}");
+    was_killed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whenever_it_dies_its_definition_hears_of_the_end() {
+    for verdict in [Verdict::Stuck, Verdict::CommittedAndStuck] {
+        let mut at = 0;
+        while definition_dies_at(at, verdict).await {
+            at += 1;
+        }
+        assert!(at >= 5, "{verdict:?}: it was told {at} times");
     }
 }
 

@@ -13,11 +13,11 @@ use crate::{
     world::{World, progress},
 };
 
-const DEFINITION: &str =
+pub(crate) const DEFINITION: &str =
     "/registry/apiextensions.k8s.io/customresourcedefinitions/leases.coordination.k8s.io";
 
 /// A definition of something that this server serves anyway, so that nobody has to serve it because of this.
-fn definition(generation: u64, stored: &[&str]) -> Value {
+pub(crate) fn definition(generation: u64, stored: &[&str]) -> Value {
     let version = |name: &str| {
         json!({"name": name, "served": true, "storage": name == "v1",
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
@@ -34,7 +34,8 @@ fn definition(generation: u64, stored: &[&str]) -> Value {
     })
 }
 
-fn says_the_end(txn: &Txn) -> bool {
+/// Whether the end of a migration is said in the definition.
+pub(crate) fn says_the_end(txn: &Txn) -> bool {
     let is_end = |value: &[u8]| String::from_utf8_lossy(value).contains("MigrationSucceeded");
     txn.writes.iter().any(|write| match write {
         concord_store::Write::Put { key, value, .. } => key == DEFINITION.as_bytes() && is_end(value),

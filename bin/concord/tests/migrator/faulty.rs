@@ -1,6 +1,12 @@
 //! A store that a test tells what to do.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,6 +35,38 @@ pub(crate) enum Verdict {
 
 type Judge<Q, A> = Mutex<Arc<dyn Fn(&Q) -> A + Send + Sync>>;
 
+/// How many of the values that were read are in memory, how many were at most, and how many were read.
+#[derive(Default)]
+pub(crate) struct InMemory {
+    now: AtomicUsize,
+    pub(crate) most: AtomicUsize,
+    pub(crate) read: AtomicUsize,
+}
+
+/// A value that tells when nobody has it any more.
+struct Counted(Bytes, Arc<InMemory>);
+
+impl Counted {
+    fn bytes(value: Bytes, counts: &Arc<InMemory>) -> Bytes {
+        counts.read.fetch_add(1, Ordering::Relaxed);
+        let now = counts.now.fetch_add(1, Ordering::Relaxed) + 1;
+        counts.most.fetch_max(now, Ordering::Relaxed);
+        Bytes::from_owner(Self(value, counts.clone()))
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 pub(crate) struct Faulty {
     inner: Arc<EmbeddedStore>,
     transactions: Judge<Txn, Verdict>,
@@ -40,6 +78,8 @@ pub(crate) struct Faulty {
     held: watch::Sender<usize>,
     /// The keys that were written, in their order, and when.
     written: Mutex<Vec<(Bytes, Instant)>>,
+    /// Where values that are read are counted, if anybody wants to know.
+    in_memory: OnceLock<Arc<InMemory>>,
 }
 
 impl Faulty {
@@ -52,6 +92,7 @@ impl Faulty {
             is_released: watch::Sender::new(false),
             held: watch::Sender::new(0),
             written: Mutex::default(),
+            in_memory: OnceLock::new(),
         }
     }
 
@@ -61,6 +102,11 @@ impl Faulty {
 
     pub(crate) fn judge_scans(&self, judge: impl Fn(&Scan) -> Option<Error> + Send + Sync + 'static) {
         *self.scans.lock() = Arc::new(judge);
+    }
+
+    /// Counts the values that are read from now on.
+    pub(crate) fn in_memory(&self) -> &InMemory {
+        self.in_memory.get_or_init(Arc::default)
     }
 
     /// From now on nobody is told anything, or everybody everything.
@@ -114,10 +160,16 @@ impl Store for Faulty {
 
     async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
         let judge = self.scans.lock().clone();
-        match judge(&scan) {
-            Some(error) => Err(error),
-            None => self.inner.scan(scan).await,
+        if let Some(error) = judge(&scan) {
+            return Err(error);
         }
+        let mut page = self.inner.scan(scan).await?;
+        if let Some(counts) = self.in_memory.get() {
+            page.entries
+                .iter_mut()
+                .for_each(|entry| entry.value = Counted::bytes(entry.value.clone(), counts));
+        }
+        Ok(page)
     }
 
     fn follow(&self, after: Revision) -> CommitStream {

@@ -167,6 +167,24 @@ async fn objects_are_read_once() {
     running.stop().await;
 }
 
+/// A page of those that are looked at, and those that are being written: however many there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_than_a_page_of_objects_is_in_memory() {
+    let mut most = Vec::new();
+    for count in [600, 2400] {
+        let world = World::with_maps(count).await;
+        world.faulty.in_memory();
+        let running = world.start();
+        world.ask("m", &[]).await;
+        world.succeeds("m").await;
+        running.stop().await;
+        let counts = world.faulty.in_memory();
+        assert!(counts.read.load(Ordering::Relaxed) >= 2 * count, "all are read, and all are counted");
+        most.push(counts.most.load(Ordering::Relaxed));
+    }
+    assert!(most.iter().all(|most| (1..=500).contains(most)), "{most:?}");
+}
+
 /// The key goes back between the moment an object is read and the moment it is written: it has the right form then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_became_right_is_not_written() {

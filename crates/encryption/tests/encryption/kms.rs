@@ -61,3 +61,41 @@ fn what_a_service_says_is_remembered_for_the_same_service() {
     let moved = Encryption::after(&configuration(&moved), &before).expect("usable");
     assert!(!moved.services().any(|known| std::sync::Arc::ptr_eq(known, service)));
 }
+
+#[test]
+fn each_limit_of_what_is_stored_beside_a_value_is_kept() {
+    let good = Wrapped { source: vec![1; 1024], key_id: "k".repeat(1024), ..Wrapped::default() };
+    assert_eq!(good.validate(), Ok(()), "as much as there may be");
+    let annotated = |name: &str, length: usize| Wrapped {
+        annotations: [(name.to_owned(), vec![0; length])].into(),
+        ..good.clone()
+    };
+    assert_eq!(annotated("a.example.com", (32 << 10) - 13).validate(), Ok(()), "as much as there may be");
+    let about = "failed to validate";
+    for (wrapped, expected) in [
+        (
+            Wrapped { source: Vec::new(), ..good.clone() },
+            format!("{about} encrypted DEK source: encrypted DEK source is empty"),
+        ),
+        (
+            Wrapped { source: vec![1; 1025], ..good.clone() },
+            format!(
+                "{about} encrypted DEK source: encrypted DEK source is 1025 bytes, which exceeds the max size of 1024"
+            ),
+        ),
+        (Wrapped { key_id: String::new(), ..good.clone() }, format!("{about} key id: keyID is empty")),
+        (
+            Wrapped { key_id: "k".repeat(1025), ..good.clone() },
+            format!("{about} key id: keyID is 1025 bytes, which exceeds the max size of 1024"),
+        ),
+        (
+            annotated("a.example.com", (32 << 10) - 12),
+            format!(
+                "{about} annotations: total size of annotations is 32769, which exceeds the max size of 32768"
+            ),
+        ),
+    ] {
+        let error = wrapped.validate().expect_err(&expected);
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+}

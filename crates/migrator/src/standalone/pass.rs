@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Answer, Ask, Server, Standalone, Stop, good, said, target::Target};
-use crate::{Progress, limit::Limit, migration::Migration, pace::Pace, shared::MANAGER};
+use crate::{Progress, limit::Limit, meter::Meter, migration::Migration, pace::Pace, shared::MANAGER};
 
 /// How many objects are listed at once.
 const PAGE: usize = 500;
@@ -68,7 +68,7 @@ impl<'a, S: Server> Pass<'a, S> {
     }
 
     pub(crate) async fn run(&mut self) -> Result<Ended, Stop> {
-        let begin = Instant::now();
+        let mut meter = Meter::new(Instant::now(), self.progress.seen());
         let mut resume = self.progress.cursor.clone();
         loop {
             let rate = self.migrator.orders(self.migration).await?;
@@ -84,7 +84,7 @@ impl<'a, S: Server> Pass<'a, S> {
                 self.pace.set_rate(rate);
             }
             page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut self.progress.cursor);
-            self.progress.measure(self.progress.seen(), begin.elapsed());
+            self.progress.goes_at(meter.read(Instant::now(), self.progress.seen()));
             self.migrator.show(self.migration, self.progress).await?;
             self.progress.cursor.clone_into(&mut resume);
             if resume.is_empty() {

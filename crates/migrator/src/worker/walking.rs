@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::{LEAST_PAUSE, Worker};
 use crate::{
     decide::{Next, Orders, Run, Stage, next},
+    meter::Meter,
     migration::Condition,
     pace::Pace,
     progress::Progress,
@@ -75,17 +76,18 @@ impl Wanted {
 /// Passes on how far a walk is, now and then.
 struct Teller {
     told: watch::Sender<Progress>,
-    last: Mutex<Instant>,
-    began: (Instant, u64),
+    /// When that was last done, and how fast the walk is.
+    last: Mutex<(Instant, Meter)>,
 }
 
 impl Teller {
     fn tell(&self, progress: &Progress) {
         let mut last = self.last.lock();
-        if last.elapsed() >= SHOW {
-            *last = Instant::now();
+        let (at, meter) = &mut *last;
+        if at.elapsed() >= SHOW {
+            *at = Instant::now();
             let mut progress = progress.clone();
-            measure(&mut progress, self.began);
+            progress.goes_at(meter.read(*at, progress.seen()));
             self.told.send_replace(progress);
         }
     }
@@ -98,7 +100,8 @@ impl Worker {
         let (shared, which, name) = (self.shared.clone(), self.which.clone(), resource.group_resource());
         let wanted = self.wanted(&run);
         let (told, heard) = watch::channel(Progress::default());
-        let teller = Teller { told, last: Mutex::new(self.shown), began: self.began };
+        self.meter.skip(Instant::now(), self.progress.seen());
+        let teller = Teller { told, last: Mutex::new((self.shown, self.meter)) };
         let walk = Walk {
             shared: &shared,
             resource,
@@ -114,8 +117,9 @@ impl Worker {
             walked = pages(&walk, &mut self.progress, &mut self.pace) => walked,
             () = shared.tell_all(&which, &name, heard) => Walked::Interrupted,
         };
-        self.shown = *teller.last.lock();
-        measure(&mut self.progress, self.began);
+        (self.shown, self.meter) = *teller.last.lock();
+        let seen = self.progress.seen();
+        self.progress.goes_at(self.meter.read(Instant::now(), seen));
         if self.progress.migrated > before {
             self.pause = LEAST_PAUSE;
         }
@@ -169,11 +173,6 @@ async fn pages(walk: &Walk<'_>, progress: &mut Progress, pace: &mut Pace) -> Wal
             walked => return walked,
         }
     }
-}
-
-/// How fast it was since it began, when so many objects had been looked at.
-fn measure(progress: &mut Progress, (since, before): (Instant, u64)) {
-    progress.measure(progress.seen().saturating_sub(before), since.elapsed());
 }
 
 impl Shared {

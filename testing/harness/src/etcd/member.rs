@@ -113,6 +113,11 @@ impl Member {
         Ok(())
     }
 
+    /// The process, if it runs; the one that is no process otherwise.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.as_ref().map_or(0, std::process::Child::id)
+    }
+
     pub(super) fn client_address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.client).into()
     }

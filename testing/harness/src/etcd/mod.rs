@@ -122,6 +122,11 @@ impl Cluster {
         self.members[n].client_address()
     }
 
+    /// The process of member `n`; 0 if it was killed.
+    pub fn pid(&self, n: usize) -> u32 {
+        self.members[n].pid()
+    }
+
     /// The files a client of a TLS cluster needs.
     pub fn tls(&self) -> Option<&TlsFiles> {
         self.tls.as_ref()

@@ -146,6 +146,33 @@ async fn one_object_that_cannot_be_written_neither_stops_the_others_nor_is_forgo
     assert!(refused.contains("v1 was previously a storage version"), "{refused}");
 }
 
+/// Upstream forgets at the beginning of a migration what an earlier one, which went well, did not have to know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_migration_forgets_nothing_when_it_begins() {
+    let data = tempdir().expect("a directory");
+    let server = Program::start_with(data.path(), &[NEVER]).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    define(&client, &["v1", "v2"], "v1").await;
+    for name in ["a", "b", "c"] {
+        create_foo(&client, "v1", name).await;
+    }
+    define(&client, &["v1", "v2"], "v2").await;
+    ask(&client, "first", "example.com", "foos").await;
+    succeeds(&client, "first").await;
+    assert_eq!(stored_versions(&client).await, json!(["v2"]));
+    define(&client, &["v1", "v2", "v3"], "v3").await;
+    let slow = migration("second", "example.com", "foos", &[("max-requests-per-second", "0.01")]);
+    migrations(&client).create(&PostParams::default(), &slow).await.expect("created");
+    until(&client, "second", "its first object", |now| progress(now)["migrated"] == 1).await;
+    assert_eq!(stored_versions(&client).await, json!(["v2", "v3"]), "two objects are stored in version 2");
+    let versions = json!({"spec": {"versions": super::definition(&["v1", "v3"], "v3")["spec"]["versions"]}});
+    let refused = definitions(&client).patch(FOOS, &PatchParams::default(), &Patch::Merge(versions)).await;
+    let refused = refused.expect_err("objects are stored in version 2").to_string();
+    assert!(refused.contains("v2 was previously a storage version"), "{refused}");
+    assert_eq!(revisions(&client, "v1").await.len(), 3, "all are readable");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_migrations_among_many_writers_touch_nothing_that_is_right() {
     let data = tempdir().expect("a directory");

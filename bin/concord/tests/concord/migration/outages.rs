@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -15,7 +15,7 @@ use concord_testing::{
 };
 use kube::{
     Api, Client,
-    api::{DynamicObject, PostParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -25,12 +25,12 @@ use tokio::{
 };
 
 use super::{
-    ask, condition, create_foo, define, kept, kind, migration, migrations, progress, stored_versions,
-    succeeds, until,
+    FOOS, ask, condition, create_foo, define, definitions, kept, kind, migration, migrations, progress,
+    stored_versions, succeeds, until,
 };
 use crate::{
     encryption::{EncryptionFile, etcd_store, reloads},
-    support::{Program, client},
+    support::{Program, SOON, client},
 };
 
 const NEVER: &str = "--storage-migration-delay=0s";
@@ -63,14 +63,56 @@ async fn ask_webhook(client: &Client, hook: &WebhookServer) {
     api.create(&PostParams::default(), &object).await.expect("created");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_that_is_down_is_waited_for() {
-    let data = tempdir().expect("a directory");
+/// A webhook that is down until it is told otherwise.
+async fn down() -> (WebhookServer, Arc<AtomicBool>) {
     let is_down = Arc::new(AtomicBool::new(true));
     let down = is_down.clone();
     let answer =
         move |asked: &Asked| if down.load(Ordering::Relaxed) { Reply::hang_up() } else { allow(asked) };
     let hook = WebhookServer::start(Certificate::For("127.0.0.1"), answer).await.expect("a webhook");
+    (hook, is_down)
+}
+
+/// Nobody asks for anything, and in the end the list is right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_that_is_edited_while_nobody_asks_is_migrated_in_the_end() {
+    let (data, (hook, is_down)) = (tempdir().expect("a directory"), down().await);
+    let flags = ["--storage-migration-delay=300ms", "--identity-lease-renew-interval=500ms"];
+    let server = Program::start_with(data.path(), &flags).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    define(&client, &["v1", "v2"], "v1").await;
+    create_foo(&client, "v1", "a").await;
+    ask_webhook(&client, &hook).await;
+    define(&client, &["v1", "v2"], "v2").await;
+    let began = Instant::now();
+    let mut first = None;
+    while first.is_none() {
+        assert!(began.elapsed() < SOON, "not in time: a migration is made");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let all = migrations(&client).list(&ListParams::default()).await.expect("a list").items;
+        first = all.into_iter().find_map(|made| made.metadata.name);
+    }
+    let first = first.expect("it was made");
+    let is_held = |now: &DynamicObject| progress(now)["lastError"].is_string();
+    until(&client, &first, "that it is in the middle", is_held).await;
+    let edit = Patch::Merge(json!({"spec": {"names": {"shortNames": ["fo"]}}}));
+    definitions(&client).patch(FOOS, &PatchParams::default(), &edit).await.expect("edited");
+    is_down.store(false, Ordering::Relaxed);
+    while stored_versions(&client).await != json!(["v2"]) {
+        assert!(began.elapsed() < SOON * 2, "not in time: {}", stored_versions(&client).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // It took another one, which has put itself in the place of the first.
+    while migrations(&client).get_opt(&first).await.expect("an answer").is_some() {
+        assert!(began.elapsed() < SOON * 2, "not in time: the first one has gone");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_that_is_down_is_waited_for() {
+    let (data, (hook, is_down)) = (tempdir().expect("a directory"), down().await);
     let server = Program::start_with(data.path(), &[NEVER]).await;
     server.ready(200).await;
     let client = client(data.path()).await;

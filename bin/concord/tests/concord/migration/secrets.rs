@@ -272,7 +272,6 @@ async fn a_key_is_rotated_while_two_servers_write() {
     }
     let reached = 2.0 * written as f64 / begin.elapsed().as_secs_f64();
     eprintln!("{reached:.0} writes in a second during the rotation");
-    assert!(reached >= rate * 0.9, "{reached} writes in a second instead of {rate}");
     // A server that never knew the old key reads everything.
     let (fresh, file) = (tempdir().expect("a directory"), EncryptionFile::new("[secrets]", KEY2));
     let _three = server(&etcd, fresh.path(), "s3", &file).await;
@@ -280,6 +279,8 @@ async fn a_key_is_rotated_while_two_servers_write() {
     let all = secrets.list(&ListParams::default()).await.expect("every Secret is readable");
     assert_eq!(all.items.len(), written);
     assert!(written > 20, "{written}");
+    // Last: a machine that is too slow for it is no reason not to look at the rest.
+    assert!(reached >= rate * 0.9, "{reached} writes in a second instead of {rate}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -164,6 +164,11 @@ async fn applied(admin: &mut TestClient) {
     let (code, after) = patch(admin, &path, apply, &config).await;
     assert_eq!((code, &after["metadata"]["labels"]["e"]), (200, &json!("f")), "{after}");
     assert_eq!(after["status"]["resourceVersion"], "7");
+    let entries = after["metadata"]["managedFields"].as_array().expect("a list").iter();
+    let mut own = entries.filter(|entry| entry["manager"] == "me" && entry["subresource"] == "status");
+    let fields = &own.next().expect("it applied something")["fieldsV1"];
+    assert!(fields["f:status"].is_object(), "{fields}");
+    assert_eq!((&fields["f:metadata"], &fields["f:spec"]), (&Value::Null, &Value::Null));
 }
 
 /// What has ended stays so, however somebody tries.

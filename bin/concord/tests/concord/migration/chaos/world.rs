@@ -262,8 +262,15 @@ impl World {
 
     /// Waits until the witness has seen everything.
     pub(super) async fn seen(&self) {
-        let last = self.store.current_revision().await.expect("a revision");
         let begin = Instant::now();
+        let last = loop {
+            match self.store.current_revision().await {
+                Ok(last) => break last,
+                // The etcds may still be choosing a leader.
+                Err(error) => assert!(begin.elapsed() < SOON, "not in time: a revision: {error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
         let seen = || {
             let witness = self.witness.lock();
             witness.agrees();
