@@ -16,7 +16,8 @@ use hyper::{
 use crate::{
     Connector, Failure, ForwardError,
     body::{AtEnd, Carried},
-    headers, http2,
+    headers,
+    http2::Unanswered,
     pool::{Pool, Ready},
     upgrade,
 };
@@ -119,7 +120,7 @@ impl Backend {
         match ready {
             Ready::Http2(connection, share) => {
                 let sent = connection.send(self.absolute(head, body), share).await;
-                sent.map(of_no_connection).map_err(Unanswered::from)
+                sent.map(of_no_connection)
             }
             Ready::Http1(mut sender) => {
                 let sent = sender.try_send_request(self.relative(head, body)).await;
@@ -196,18 +197,6 @@ fn of_no_connection(answer: http::Response<Body>) -> Response {
     *response.status_mut() = parts.status;
     *response.headers_mut() = parts.headers;
     response
-}
-
-/// There is no answer; with the body, if nothing of the request was sent, or it may be sent again.
-struct Unanswered {
-    error: ForwardError,
-    body: Option<Body>,
-}
-
-impl From<http2::Unanswered> for Unanswered {
-    fn from(failed: http2::Unanswered) -> Self {
-        Self { error: ForwardError::NoAnswer(Arc::new(failed.error)), body: failed.body }
-    }
 }
 
 impl From<TrySendError<http::Request<Body>>> for Unanswered {

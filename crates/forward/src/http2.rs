@@ -5,12 +5,13 @@
 
 use std::{
     future::{pending, poll_fn},
+    io,
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -26,6 +27,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::oneshot,
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -56,11 +58,12 @@ pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     /// Whether it takes no more requests.
     ended: Arc<AtomicBool>,
+    most: usize,
 }
 
 /// There is no answer; with the body, if nothing of the request was sent.
 pub(crate) struct Unanswered {
-    pub(crate) error: h2::Error,
+    pub(crate) error: ForwardError,
     pub(crate) body: Option<Body>,
 }
 
@@ -78,11 +81,11 @@ impl Http2 {
             .max_send_buffer_size(SEND_BUFFER)
             .enable_push(false)
             .handshake(stream);
-        let (sender, mut connection) =
-            handshake.await.map_err(|error| ForwardError::NoAnswer(Arc::new(error)))?;
+        let (sender, mut connection) = handshake.await.map_err(no_answer)?;
         let ended = Arc::new(AtomicBool::new(false));
         let has_ended = ended.clone();
-        let pings = connection.ping_pong();
+        let pings = connection.ping_pong().expect("nobody else has asked for it");
+        let (settled, is_settled) = oneshot::channel();
         tokio::spawn(async move {
             tokio::select! {
                 ended = connection => {
@@ -90,18 +93,40 @@ impl Http2 {
                         tracing::debug!(%error, "A connection to another server ended early.");
                     }
                 }
-                () = silence(pings) => tracing::debug!("Another server does not answer any more."),
+                () = silence(pings, settled) => tracing::debug!("Another server does not answer any more."),
             }
             has_ended.store(true, Ordering::Relaxed);
             if let Some(on_close) = on_close {
                 on_close();
             }
         });
-        Ok(Self { sender, ended })
+        match is_settled.await {
+            Ok(()) => {
+                let most = sender.current_max_send_streams().clamp(1, MAX_STREAMS);
+                Ok(Self { sender, ended, most })
+            }
+            Err(_) => Err(no_answer(Reason::NO_ERROR.into())),
+        }
     }
 
+    /// Whether it has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether it takes one more request; not if the other side has said that it is about to end it.
+    pub(crate) fn takes_more(&mut self) -> bool {
+        let refused = self.sender.poll_ready(&mut Context::from_waker(Waker::noop())).map_err(|_| ());
+        let takes_more = refused != Poll::Ready(Err(()));
+        if !takes_more {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+        takes_more
+    }
+
+    /// How many requests it takes at once. More would wait in it for others to end, and watches do not.
+    pub(crate) fn most(&self) -> usize {
+        self.most
     }
 
     /// Sends a request, and gives its answer as soon as the head of it is there. Whoever drops the future, or the body of the
@@ -118,36 +143,47 @@ impl Http2 {
             head.headers.insert(CONTENT_LENGTH, length.into());
         }
         let request = http::Request::from_parts(head, ());
-        let ready = poll_fn(|context| self.sender.poll_ready(context)).await;
-        let sent = ready.and_then(|()| self.sender.send_request(request, is_whole));
-        let (answer, to) = match sent {
+        let (answer, to) = match self.sender.send_request(request, is_whole) {
             Ok(sent) => sent,
             Err(error) => {
                 // The other side is about to end it, or it has had as many requests as there are numbers.
                 self.ended.store(true, Ordering::Relaxed);
-                return Err(Unanswered { error, body: Some(body) });
+                return Err(Unanswered { error: no_answer(error), body: Some(body) });
             }
         };
         let pump = if is_whole { None } else { Pump::start(body, to) };
-        let answer = answer.await.map_err(|error| Unanswered { error, body: None })?;
-        let length =
-            answer.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let received = |stream| Received { stream, is_read: false, length, kept: Some((share, pump)) };
-        Ok(answer.map(|stream| received(stream).boxed_unsync()))
+        let answer = answer.await.map_err(|error| Unanswered { error: no_answer(error), body: None })?;
+        let said = answer.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        Ok(answer.map(|stream: RecvStream| {
+            // What is said of a body that is not sent, as in answers to HEAD, is not its length.
+            let length = if stream.is_end_stream() { Some(0) } else { said };
+            Received { stream, is_read: false, length, kept: Some((share, pump)) }.boxed_unsync()
+        }))
     }
 }
 
-/// Waits until the other side does not answer.
-async fn silence(pings: Option<PingPong>) {
-    let Some(mut pings) = pings else { return pending().await };
+/// What is wrong with the connection itself is said as such: an error of HTTP/2 hides what caused it.
+fn no_answer(error: h2::Error) -> ForwardError {
+    match error.get_io() {
+        Some(cause) => ForwardError::NoAnswer(Arc::new(io::Error::new(cause.kind(), cause.to_string()))),
+        None => ForwardError::NoAnswer(Arc::new(error)),
+    }
+}
+
+/// Waits until the other side does not answer. It is asked at once, too, and has said before it answers how many requests it
+/// takes.
+async fn silence(mut pings: PingPong, settled: oneshot::Sender<()>) {
+    let mut settled = Some(settled);
     loop {
-        sleep(PING_INTERVAL).await;
         match timeout(PING_TIMEOUT, pings.ping(Ping::opaque())).await {
             Ok(Ok(_)) => {}
             // The connection knows what is wrong with it.
             Ok(Err(_)) => return pending().await,
             Err(_) => return,
         }
+        // Whoever wanted the connection may be gone.
+        settled.take().map(|settled| settled.send(()));
+        sleep(PING_INTERVAL).await;
     }
 }
 
@@ -189,6 +225,11 @@ async fn send_body(mut body: Body, mut to: SendStream<Bytes>) {
 
 /// Whether more may follow.
 async fn send_data(mut data: Bytes, is_last: bool, to: &mut SendStream<Bytes>) -> Result<bool, h2::Error> {
+    if data.is_empty() && is_last {
+        // Clients that learn only then that there is no more, as Go's, end with an empty frame.
+        to.send_data(data, true)?;
+        return Ok(false);
+    }
     while !data.is_empty() {
         to.reserve_capacity(data.len());
         let Some(room) = poll_fn(|context| to.poll_capacity(context)).await else { return Ok(false) };
@@ -230,7 +271,7 @@ impl HttpBody for Received {
         self.kept = None;
         Poll::Ready(match trailers {
             Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
-            Err(error) => failed(error),
+            Err(error) => Some(Err(error.into())),
         })
     }
 
@@ -255,12 +296,8 @@ impl Received {
                 self.length = self.length.map(|length| length.saturating_sub(data.len() as u64));
                 Some(Ok(Frame::data(data)))
             }
-            Err(error) => failed(error),
+            // Whatever the reason, "no error" included: had the server said all, the end would have come before it.
+            Err(error) => Some(Err(error.into())),
         }
     }
-}
-
-/// A server may have said all that it has to say before the request has ended, which is no failure.
-fn failed(error: h2::Error) -> Option<Result<Frame<Bytes>, BoxError>> {
-    (error.reason() != Some(Reason::NO_ERROR)).then(|| Err(error.into()))
 }

@@ -150,20 +150,27 @@ impl Open {
     /// A connection that can take one more request.
     fn take(&mut self) -> Option<Ready> {
         self.tidy();
-        let free = |one: &&Multiplexed| one.requests.load(Ordering::Relaxed) < MAX_STREAMS;
-        if let Some(one) = self.http2.iter().find(free) {
-            one.requests.fetch_add(1, Ordering::Relaxed);
-            return Some(Ready::Http2(one.connection.clone(), Share(one.requests.clone())));
+        let is_free = |one: &&Multiplexed| {
+            !one.connection.is_closed() && one.requests.load(Ordering::Relaxed) < one.connection.most()
+        };
+        while let Some(one) = self.http2.iter().find(is_free) {
+            let mut connection = one.connection.clone();
+            if connection.takes_more() {
+                one.requests.fetch_add(1, Ordering::Relaxed);
+                return Some(Ready::Http2(connection, Share(one.requests.clone())));
+            }
         }
         self.http1.pop().map(|(sender, _)| Ready::Http1(sender))
     }
 
     /// Forgets connections that ended, and those that nobody has used for a while.
     fn tidy(&mut self) {
+        self.http2.retain(|one| !one.connection.is_closed());
         let mut unused = 0;
         self.http2.retain(|one| {
-            unused += usize::from(one.requests.load(Ordering::Relaxed) == 0);
-            !one.connection.is_closed() && (unused <= 1 || one.requests.load(Ordering::Relaxed) > 0)
+            let is_used = one.requests.load(Ordering::Relaxed) > 0;
+            unused += usize::from(!is_used);
+            is_used || unused <= 1
         });
         let now = Instant::now();
         self.http1.retain(|(sender, since)| sender.is_ready() && now.duration_since(*since) < IDLE_TIMEOUT);

@@ -75,6 +75,28 @@ async fn bodies_of_requests_are_passed_on_as_they_come() {
     }
 }
 
+/// Clients that do not know beforehand how much they will send, as those in Go, end with an empty frame.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_end_with_an_empty_frame_end() {
+    for speaks in BOTH {
+        let behind = Behind::start(speaks).await;
+        let front = Front::start(&behind).await;
+        let stream = front.target(Protocol::Http2).connect_tls().await.expect("a connection");
+        let (client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+        let connection = tokio::spawn(connection);
+        let mut client = client.ready().await.expect("open");
+        let request = http::Request::post("https://localhost/apis/length").body(()).expect("a request");
+        let (answer, mut body) = client.send_request(request, false).expect("sent");
+        body.send_data(Bytes::from_static(b"123"), false).expect("sent");
+        // Not together with what was sent before.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        body.send_data(Bytes::new(), true).expect("sent");
+        let mut answer = timeout(SOON, answer).await.expect("in time").expect("an answer").into_body();
+        assert_eq!(answer.data().await.expect("a body").expect("whole"), "3", "{speaks:?}");
+        connection.abort();
+    }
+}
+
 /// A client that goes in the middle of its request ends it there as well, whatever the other server has said to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_breaks_off_a_request_ends_it_there_too() {
@@ -149,6 +171,22 @@ async fn watches_by_the_hundred_do_not_keep_others_waiting() {
     assert_eq!(behind.connections(), 3, "64 requests share one");
     drop(watches);
     behind.until_nobody_watches().await;
+}
+
+/// A server that takes few requests at once on a connection gets more connections: what waits in one behind watches waits
+/// for hours.
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_of_a_server_that_takes_few_at_once_do_not_keep_others_waiting() {
+    let behind = Behind::start_with(Protocol::Http2, 10).await;
+    let front = Front::start(&behind).await;
+    let mut client = front.client(Protocol::Http2).await;
+    let mut watches = Vec::new();
+    for _ in 0..25 {
+        let watch = client.send(Method::GET, "/apis/watch", &[], Bytes::new());
+        watches.push(timeout(SOON, watch).await.expect("in time").expect("an answer"));
+    }
+    let answer = timeout(SOON, client.get("/apis/headers")).await.expect("in time").expect("an answer");
+    assert_eq!((answer.status, behind.connections()), (418, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]

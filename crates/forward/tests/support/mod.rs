@@ -91,6 +91,11 @@ impl ResolvesServerCert for Always {
 
 impl Behind {
     pub(crate) async fn start(speaks: Protocol) -> Self {
+        Self::start_with(speaks, 200).await
+    }
+
+    /// One that takes so many requests at once on an HTTP/2 connection.
+    pub(crate) async fn start_with(speaks: Protocol, streams: u32) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let names = ServingNames::loopback().with_dns("behind.example");
         let pki = ServingPki::open_or_create(directory.path(), &names, SystemTime::now()).expect("a PKI");
@@ -111,7 +116,7 @@ impl Behind {
             watching: watch::Sender::new(0),
             hang_up: Notify::new(),
         });
-        tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(tls)), state.clone()));
+        tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(tls)), streams, state.clone()));
         Self { address, ca: pki.ca_certificate, identity: pki.identity, state, directory }
     }
 
@@ -150,13 +155,13 @@ impl Behind {
     }
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, state: Arc<State>) {
+async fn accept(listener: TcpListener, tls: TlsAcceptor, streams: u32, state: Arc<State>) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(serve(stream, tls.clone(), state.clone()));
+        tokio::spawn(serve(stream, tls.clone(), streams, state.clone()));
     }
 }
 
-async fn serve(stream: TcpStream, tls: TlsAcceptor, state: Arc<State>) {
+async fn serve(stream: TcpStream, tls: TlsAcceptor, streams: u32, state: Arc<State>) {
     let Ok(stream) = tls.accept(stream).await else { return };
     state.connections.fetch_add(1, Ordering::Relaxed);
     state.open.send_modify(|open| *open += 1);
@@ -165,7 +170,8 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, state: Arc<State>) {
         let (state, die) = (state.clone(), die.clone());
         async move { Ok::<_, Infallible>(answer(request, state, die).await) }
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http2().max_concurrent_streams(streams);
     tokio::select! {
         _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service) => {}
         () = state.hang_up.notified() => {}
