@@ -14,7 +14,7 @@ use std::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker, ready},
 };
 
 use bytes::Bytes;
@@ -81,8 +81,7 @@ struct Shared {
     compressed: bool,
     /// What was made so far.
     made: RwLock<Made>,
-    /// What makes more, one piece at a time. It lets go of the objects with the last one.
-    pieces: Mutex<Option<Pieces<Box<dyn Source>>>>,
+    making: Mutex<Making>,
     /// What was reserved of [`MOST_BYTES`].
     size: usize,
     sending: Arc<Sending>,
@@ -93,6 +92,19 @@ struct Made {
     pieces: Vec<Bytes>,
     /// How it ended, if it did.
     end: Option<Result<(), Status>>,
+}
+
+/// Who makes more of a list, and who waits for it.
+struct Making {
+    /// What makes more, one piece at a time; `None` while somebody has it, and after the last one: it lets go of the objects.
+    source: Option<Pieces<Box<dyn Source>>>,
+    waiting: Vec<Waker>,
+}
+
+/// A piece is being made.
+struct Turn<'a> {
+    list: &'a Shared,
+    is_done: bool,
 }
 
 /// What one client gets.
@@ -121,6 +133,8 @@ impl SharedLists {
         size: usize,
         compressed: bool,
     ) -> ListBody {
+        // Buffers are a quarter larger than what is written into them.
+        let size = size + size / 4;
         let Some(key) = key.filter(|_| self.0.reserve(size)) else {
             return (pulled(list, compressed), compressed);
         };
@@ -130,7 +144,7 @@ impl SharedLists {
             _resource: resource,
             compressed,
             made: RwLock::default(),
-            pieces: Mutex::new(Some(Pieces::new(list, compressed))),
+            making: Mutex::new(Making { source: Some(Pieces::new(list, compressed)), waiting: Vec::new() }),
             size,
             sending: Arc::clone(&self.0),
         });
@@ -163,17 +177,6 @@ impl Shared {
         (Reader { list: self, at: 0 }.boxed_unsync(), compressed)
     }
 
-    /// A piece; `None` after the last.
-    fn piece(&self, at: usize) -> Option<Result<Bytes, Status>> {
-        loop {
-            let known = self.known(at);
-            if known.is_some() {
-                return known.flatten();
-            }
-            self.go_on(at);
-        }
-    }
-
     /// What is known of a piece: itself, or that there is none.
     fn known(&self, at: usize) -> Option<Option<Result<Bytes, Status>>> {
         let made = self.made.read();
@@ -184,21 +187,59 @@ impl Shared {
         }
     }
 
-    /// Makes a piece, unless somebody else has made it in between.
-    fn go_on(&self, at: usize) {
-        let mut pieces = self.pieces.lock();
-        let Some(source) = pieces.as_mut().filter(|_| self.known(at).is_none()) else { return };
+    /// A piece; `None` after the last. While somebody else makes it, the caller waits to be woken, and its thread does not.
+    fn piece(&self, at: usize, waker: &Waker) -> Poll<Option<Result<Bytes, Status>>> {
+        let Some(source) = self.source(at, waker) else {
+            return self.known(at).map_or(Poll::Pending, Poll::Ready);
+        };
+        Turn { list: self, is_done: false }.make(source);
+        self.known(at).map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// What makes a piece, if it has to be made and nobody does.
+    fn source(&self, at: usize, waker: &Waker) -> Option<Pieces<Box<dyn Source>>> {
+        if self.known(at).is_some() {
+            return None;
+        }
+        let mut making = self.making.lock();
+        // Whoever had the source before may just have made it.
+        if self.known(at).is_some() {
+            return None;
+        }
+        let source = making.source.take();
+        if source.is_none() && !making.waiting.iter().any(|waiting| waiting.will_wake(waker)) {
+            making.waiting.push(waker.clone());
+        }
+        source
+    }
+}
+
+impl Turn<'_> {
+    fn make(mut self, mut source: Pieces<Box<dyn Source>>) {
         let piece = source.next();
         let end = match &piece {
             Err(status) => Some(Err(status.clone())),
             Ok(_) => (!source.has_more()).then_some(Ok(())),
         };
-        if end.is_some() {
-            *pieces = None;
+        let source = end.is_none().then_some(source);
+        {
+            let mut made = self.list.made.write();
+            made.pieces.extend(piece.ok().flatten());
+            made.end = end;
         }
-        let mut made = self.made.write();
-        made.pieces.extend(piece.ok().flatten());
-        made.end = end;
+        self.is_done = true;
+        self.list.making.lock().source = source;
+    }
+}
+
+impl Drop for Turn<'_> {
+    /// Tells those who wait, also if whoever made the piece panicked: then there is no source any more, and so no list.
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.list.made.write().end = Some(Err(Status::internal_error("the list broke off")));
+        }
+        let waiting = std::mem::take(&mut self.list.making.lock().waiting);
+        waiting.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -208,9 +249,9 @@ impl hyper::body::Body for Reader {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let piece = self.list.piece(self.at);
+        let piece = ready!(self.list.piece(self.at, context.waker()));
         self.at += 1;
         Poll::Ready(piece.map(|piece| piece.map(Frame::data).map_err(BoxError::from)))
     }
@@ -221,118 +262,4 @@ impl hyper::body::Body for Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::body::CHUNK;
-
-    /// Writes lines, and counts them.
-    struct Lines {
-        left: usize,
-        written: Arc<AtomicUsize>,
-        breaks_at: usize,
-    }
-
-    impl Source for Lines {
-        fn fill(&mut self, enough: usize, out: &mut Vec<u8>) -> Result<bool, Status> {
-            while self.left > 0 && out.len() < enough {
-                if self.left == self.breaks_at {
-                    return Err(Status::internal_error("broken"));
-                }
-                out.extend_from_slice(format!("line {}\n", self.left).as_bytes());
-                self.left -= 1;
-                self.written.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(self.left > 0)
-        }
-    }
-
-    const LINES: usize = 50_000;
-
-    fn lines(written: &Arc<AtomicUsize>) -> Lines {
-        Lines { left: LINES, written: Arc::clone(written), breaks_at: 0 }
-    }
-
-    fn key(revision: Revision) -> Key {
-        let (namespace, query) = (String::new(), "limit=0".to_owned());
-        Key { resource: 1, namespace, query, items: Items::Objects, gzip: false, revision }
-    }
-
-    fn send(lists: &SharedLists, key: Key, lines: Lines, size: usize) -> Body {
-        lists.send((Some(key), Arc::new(())), lines, size, false).0
-    }
-
-    async fn piece(body: &mut Body) -> Bytes {
-        let frame = body.frame().await.expect("a piece").expect("no error");
-        frame.into_data().expect("data")
-    }
-
-    async fn rest(body: Body) -> Bytes {
-        body.collect().await.expect("no error").to_bytes()
-    }
-
-    #[tokio::test]
-    async fn what_several_clients_get_is_made_once() {
-        let (lists, written) = (SharedLists::default(), Arc::default());
-        let mut first = send(&lists, key(7), lines(&written), LINES * 12);
-        let begin = piece(&mut first).await;
-        let second = lists.join(&key(7)).expect("it is being sent").0;
-        let second = rest(second).await;
-        assert_eq!(written.load(Ordering::Relaxed), LINES, "whoever is faster makes the rest");
-        assert_eq!([begin, rest(first).await].concat(), second);
-        assert_eq!(written.load(Ordering::Relaxed), LINES);
-        assert!(second.starts_with(b"line 50000\n") && second.ends_with(b"line 1\n"));
-        assert!(lists.join(&key(7)).is_none(), "nobody is being sent it any more");
-        assert_eq!(lists.0.bytes.load(Ordering::Relaxed), 0);
-        assert!(lists.0.lists.lock().is_empty());
-    }
-
-    #[tokio::test]
-    async fn lists_that_differ_in_anything_are_not_the_same() {
-        let (lists, written) = (SharedLists::default(), Arc::default());
-        let _first = send(&lists, key(7), lines(&written), LINES * 12);
-        let differing = [
-            Key { resource: 2, ..key(7) },
-            Key { namespace: "a".to_owned(), ..key(7) },
-            Key { query: String::new(), ..key(7) },
-            Key { items: Items::Metadata(Default::default()), ..key(7) },
-            Key { gzip: true, ..key(7) },
-            key(8),
-        ];
-        for other in differing {
-            assert!(lists.join(&other).is_none(), "{other:?}");
-        }
-        assert!(lists.join(&key(7)).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_list_that_breaks_off_breaks_off_for_everybody() {
-        let (lists, written) = (SharedLists::default(), Arc::default());
-        let broken = Lines { breaks_at: LINES / 2, ..lines(&written) };
-        let first = send(&lists, key(7), broken, LINES * 12);
-        let second = lists.join(&key(7)).expect("it is being sent").0;
-        assert!(first.collect().await.is_err());
-        assert!(second.collect().await.is_err());
-    }
-
-    #[tokio::test]
-    async fn what_is_too_much_is_made_for_each_alone() {
-        let (lists, written) = (SharedLists::default(), Arc::default());
-        let large = send(&lists, key(7), lines(&written), MOST_BYTES - CHUNK);
-        let other = send(&lists, key(8), lines(&written), 2 * CHUNK);
-        assert!(lists.join(&key(8)).is_none(), "there was no room");
-        assert_eq!(rest(other).await.len(), rest(large).await.len());
-        let _other = send(&lists, key(8), lines(&written), 2 * CHUNK);
-        assert!(lists.join(&key(8)).is_some(), "now there is");
-    }
-
-    #[tokio::test]
-    async fn compressed_lists_are_shared_too() {
-        let (lists, written) = (SharedLists::default(), Arc::default());
-        let (first, compressed) = lists.send((Some(key(7)), Arc::new(())), lines(&written), LINES * 12, true);
-        assert!(compressed);
-        let (second, compressed) = lists.join(&key(7)).expect("it is being sent");
-        assert!(compressed);
-        assert_eq!(rest(first).await, rest(second).await);
-        assert_eq!(written.load(Ordering::Relaxed), LINES);
-    }
-}
+mod tests;

@@ -11,9 +11,17 @@ use crate::{body, proxy::retriable};
 /// How much of an answer that says "not found" is read to find out what was not found.
 const MOST: u64 = 16 * 1024;
 
+const FAILED: &str = "Error while proxying request to destination apiserver";
+
 /// The answer if no peer could be reached. It says nothing about where peers are.
 pub(crate) fn failed() -> Status {
-    retriable("Error while proxying request to destination apiserver")
+    retriable(FAILED)
+}
+
+/// The answer if a peer was lost that may have done what it was asked for. Clients repeat by themselves whatever they are told
+/// to try again, and what has a generated name would be made twice.
+pub(crate) fn broken() -> Status {
+    Status::service_unavailable(FAILED)
 }
 
 /// The answer to a user who cannot be named to another server (D8a), and would be somebody else there.

@@ -86,7 +86,7 @@ impl PeerProxy {
             match self.send(&routing.peers[at], labels, &accept, request).await {
                 Ok(response) => return response,
                 Err(Some(back)) => request = *back,
-                Err(None) => return respond_status(&answer::failed(), &accept),
+                Err(None) => return respond_status(&answer::broken(), &accept),
             }
         }
         respond_status(&answer::failed(), &accept)

@@ -168,7 +168,8 @@ impl Admission for PolicyParameterAuthorization {
         let concerned = writes && resource.version.group == GROUP && attributes.subresource.is_empty();
         let Some(object) = object.filter(|_| concerned) else { return Ok(()) };
         let (user, plural) = (&attributes.context.user, resource.names.plural.as_str());
-        if user.is_in(UserInfo::PRIVILEGED) {
+        // What the server writes by itself, as when it migrates what is stored, has no verb and changes nothing of this.
+        if attributes.context.verb.is_empty() || user.is_in(UserInfo::PRIVILEGED) {
             return Ok(());
         }
         let (member, why) =

@@ -1,6 +1,9 @@
 //! Puts right what others left: Services whose addresses and node ports nobody holds.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use concord_meta::Status;
@@ -64,8 +67,14 @@ impl ServiceRepair {
         cancel.run_until_cancelled(queue::run(self.as_ref(), &self.registry, &scopes)).await;
     }
 
-    fn service(&self, snapshot: &Snapshot, at: ObjectName<'_>) -> Option<Object> {
-        self.services.object(&snapshot.get(&self.services.key(at))?.into()).ok()
+    /// A Service; `None` if it is gone.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, which is something else: what it uses stays held.
+    fn service(&self, snapshot: &Snapshot, at: ObjectName<'_>) -> Result<Option<Object>, Status> {
+        let entry = snapshot.get(&self.services.key(at));
+        entry.map(|entry| self.services.object(&entry.into())).transpose()
     }
 
     /// What a Service uses and nobody holds, as keys and values.
@@ -93,11 +102,15 @@ impl ServiceRepair {
         Ok(missing)
     }
 
+    /// The keys of the node ports that a Service uses.
+    fn used(&self, service: Option<&Object>) -> BTreeSet<Bytes> {
+        let used = service.and_then(spec_of).map(ports::used).unwrap_or_default();
+        used.into_iter().map(|port| ports::key(&self.ports_prefix, port)).collect()
+    }
+
     /// The keys of node ports that are held for a Service which does not use them, and when they were written.
     fn leaked(&self, snapshot: &Snapshot, at: ObjectName<'_>, service: Option<&Object>) -> Vec<(Bytes, u64)> {
-        let used = service.and_then(spec_of).map(ports::used).unwrap_or_default();
-        let used: BTreeSet<Bytes> =
-            used.into_iter().map(|port| ports::key(&self.ports_prefix, port)).collect();
+        let used = self.used(service);
         let held = snapshot.scan(&KeyRange::prefix(self.ports_prefix.clone()));
         let held = held.filter(|entry| memmem::find(&entry.value, at.name.as_bytes()).is_some());
         let leaked = held.filter(|entry| !used.contains(&entry.key) && address::is_held_by(&entry.value, at));
@@ -105,16 +118,10 @@ impl ServiceRepair {
     }
 
     fn is_wrong(&self, snapshot: &Snapshot, at: ObjectName<'_>) -> bool {
-        let service = self.service(snapshot, at);
+        let Ok(service) = self.service(snapshot, at) else { return false };
         let missing = service.as_ref().map(|service| self.missing(snapshot, at, service));
         !self.leaked(snapshot, at, service.as_ref()).is_empty()
             || missing.is_some_and(|missing| missing.is_ok_and(|missing| !missing.is_empty()))
-    }
-
-    fn note(&self, snapshot: &Snapshot, at: ObjectName<'_>, items: &mut BTreeSet<Work>) {
-        if self.is_wrong(snapshot, at) {
-            items.insert((at.namespace.to_owned(), at.name.to_owned()));
-        }
     }
 }
 
@@ -132,9 +139,18 @@ impl Sync for ServiceRepair {
                 items.insert((at.namespace.to_owned(), at.name.to_owned()));
             }
         }
+        let mut held: BTreeMap<Work, Vec<Bytes>> = BTreeMap::new();
         for entry in snapshot.scan(&KeyRange::prefix(self.ports_prefix.clone())) {
-            if let Some((namespace, name)) = address::held_for(&entry.value) {
-                self.note(snapshot, ObjectName { namespace: &namespace, name: &name }, items);
+            if let Some(holder) = address::held_for(&entry.value) {
+                held.entry(holder).or_default().push(entry.key.clone());
+            }
+        }
+        for ((namespace, name), ports) in held {
+            let at = ObjectName { namespace: &namespace, name: &name };
+            let Ok(service) = self.service(snapshot, at) else { continue };
+            let used = self.used(service.as_ref());
+            if ports.iter().any(|port| !used.contains(port)) {
+                items.insert((namespace, name));
             }
         }
     }
@@ -143,8 +159,9 @@ impl Sync for ServiceRepair {
         // Of what is written here nothing is missing: it was part of the transaction.
         if let Some(at) = self.services.object_name(event.key())
             && let Ok(snapshot) = self.registry.replica().newest()
+            && self.is_wrong(&snapshot, at)
         {
-            self.note(&snapshot, at, items);
+            items.insert((at.namespace.to_owned(), at.name.to_owned()));
         }
     }
 
@@ -153,7 +170,7 @@ impl Sync for ServiceRepair {
         // Nothing is taken or let go for a state that may be old.
         let snapshot = consistent(&self.registry).await?;
         let key = self.services.key(at);
-        let service = self.service(&snapshot, at);
+        let service = self.service(&snapshot, at)?;
         let mut txn = self.registry.begin().await?;
         txn.compares.push(match snapshot.get(&key) {
             Some(entry) => Compare::mod_revision(key, entry.mod_revision),
@@ -177,8 +194,8 @@ impl Sync for ServiceRepair {
                 tracing::info!(namespace, name, "What a Service uses is held for it again.");
                 Ok(())
             }
-            // Somebody else was faster, or the Service has changed, which is looked at by itself.
-            Err(StoreError::CompareFailed(_)) => Ok(()),
+            // The Service has changed, or somebody else took one of several things. Looked at anew, nothing may be left to do.
+            Err(error @ StoreError::CompareFailed(_)) => Err(Status::internal_error(error)),
             Err(error) => Err(Status::internal_error(error)),
         }
     }

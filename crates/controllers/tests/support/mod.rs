@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use concord_codec::{FieldValidation, MediaType, PatchType};
 use concord_controllers::{
     Config, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ResourceQuota, ServiceAllocation,
@@ -243,6 +244,17 @@ impl Cluster {
         let gate = Arc::new(Gate { inner: self.store.clone(), prefix, arrived, open });
         (gate.clone(), server_on(gate, Arc::new(Catalog::new())).await)
     }
+
+    /// What the store has under a key.
+    pub(crate) async fn value(&self, key: &str) -> Bytes {
+        let page = self.store.scan(Scan::key(key.to_owned())).await.expect("a page");
+        page.entries.first().map(|entry| entry.value.clone()).expect("it is there")
+    }
+
+    pub(crate) async fn put(&self, key: &str, value: Bytes) {
+        self.store.transact(Txn::new().put(key.to_owned(), value)).await.expect("written");
+    }
+
     /// The keys that begin like this, as the store has them.
     pub(crate) async fn keys(&self, prefix: &str) -> Vec<String> {
         let page =

@@ -17,12 +17,18 @@ pub(crate) struct RetryAfter<H> {
     pub(crate) draining: ShutdownToken,
 }
 
+/// What is said of requests that another server of the fleet sends on. They may be the only ones of their kind that can be
+/// answered by this server alone.
+const SENT_ON: &str = "x-kubernetes-peer-proxied";
+
 /// Whether a request is answered even while the server ends. Requests of a server to itself or its peers
-/// are part of answering others, which are waited for.
+/// are part of answering others, which are waited for. Whoever claims to be one gets nothing but an answer.
 fn is_exempt(request: &Request) -> bool {
     let user_agent = request.headers().get(USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
     let path = request.uri().path();
-    user_agent.starts_with(b"kube-apiserver/") || EXEMPT_PATHS.iter().any(|prefix| path.starts_with(prefix))
+    user_agent.starts_with(b"kube-apiserver/")
+        || request.headers().contains_key(SENT_ON)
+        || EXEMPT_PATHS.iter().any(|prefix| path.starts_with(prefix))
 }
 
 impl<H: Filter> Filter for RetryAfter<H> {
@@ -77,5 +83,15 @@ mod tests {
         ] {
             assert_eq!(status(draining, uri, user_agent).await, expected, "{draining} {uri} {user_agent}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_another_server_sends_on_is_answered_to_the_end() {
+        let token = ShutdownToken::default();
+        token.0.cancel();
+        let mut request = request("POST", "/api/v1/namespaces/a/pods");
+        request.headers_mut().insert(SENT_ON, HeaderValue::from_static("true"));
+        let response = RetryAfter { inner: Echo, draining: token }.call(request.into()).await;
+        assert_eq!(response.status(), 200);
     }
 }

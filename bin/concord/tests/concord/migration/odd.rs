@@ -1,6 +1,7 @@
 //! Objects that are not like others, and creates that race with the change of a definition.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use concord_store::{Store as _, Txn};
 use concord_testing::{
     etcd::Cluster,
     webhook::{Asked, Certificate, Reply, WebhookServer},
@@ -139,5 +140,35 @@ async fn what_is_created_right_after_the_change_of_a_definition_is_accounted_for
         assert!(text.starts_with(r#"{"kind":"Foo","apiVersion":"example.com/v2""#), "{name}: {text}");
     }
     assert_eq!(stored_versions(&clients[1]).await, json!(["v2"]));
+    store.shutdown().await;
+}
+
+/// Whoever binds a policy needs the right to read its parameters. The migrator has no such right, and binds nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bindings_of_policies_are_migrated_without_the_right_to_read_parameters() {
+    const PLACE: &str = "/registry/validatingadmissionpolicybindings/";
+    let etcd = Cluster::single().await.expect("an etcd");
+    let data = tempdir().expect("a directory");
+    let flags =
+        [format!("--etcd-servers={}", etcd.endpoints()[0]), "--storage-migration-delay=0s".to_owned()];
+    let server = Program::start_with(data.path(), &flags.each_ref().map(String::as_str)).await;
+    server.ready(200).await;
+    let client = client(data.path()).await;
+    let bindings: Api<DynamicObject> = Api::all_with(
+        client.clone(),
+        &kind("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
+    );
+    let binding = json!({"metadata": {"name": "a"}, "spec": {"policyName": "p", "validationActions": ["Deny"],
+        "paramRef": {"name": "x", "namespace": "default", "parameterNotFoundAction": "Deny"}}});
+    let binding = serde_json::from_value(binding).expect("an object");
+    bindings.create(&PostParams::default(), &binding).await.expect("created");
+    let store = etcd_store(&etcd).await;
+    let (_, value) = kept(&store, PLACE).await.swap_remove(0);
+    let old = String::from_utf8_lossy(&value).replace("k8s.io/v1\"", "k8s.io/v1beta1\"");
+    store.transact(Txn::new().put(format!("{PLACE}a"), old)).await.expect("written");
+    ask(&client, "bindings", "admissionregistration.k8s.io", "validatingadmissionpolicybindings").await;
+    let ended = succeeds(&client, "bindings").await;
+    assert_eq!(progress(&ended)["migrated"], 1, "{ended:?}");
+    assert_eq!(kept(&store, PLACE).await, [("a".to_owned(), value)]);
     store.shutdown().await;
 }
