@@ -9,9 +9,13 @@ use concord_controllers::Controllers;
 use concord_election::Leadership;
 use concord_migrator::{Config, Migrator};
 use concord_server::Background;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{audit::AuditLog, duration};
+
+/// How long the migrator rests after a panic: it would most likely do so again.
+const AFTER_PANIC: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Storage migration")]
@@ -56,9 +60,16 @@ pub(crate) async fn start(
     Ok(())
 }
 
+/// Begins anew after a panic: while this server leads, nobody else migrates.
 async fn run(migrator: &Migrator, background: &Background, end: CancellationToken) {
-    let migrator = migrator.clone();
-    if let Err(error) = background.handle().spawn(async move { migrator.run(end).await }).await {
-        tracing::error!(%error, "The migrator did not end well.");
+    loop {
+        let (migrator, until) = (migrator.clone(), end.clone());
+        let Err(error) = background.handle().spawn(async move { migrator.run(until).await }).await else {
+            return;
+        };
+        tracing::error!(%error, "The migrator ended in an unexpected way, and begins anew.");
+        if end.run_until_cancelled(sleep(AFTER_PANIC)).await.is_none() {
+            return;
+        }
     }
 }
