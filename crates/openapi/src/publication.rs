@@ -37,7 +37,7 @@ pub(crate) struct Context {
     /// What was made to know its hash, and may be asked for next.
     pub(crate) recent: Recent,
     /// Who makes something about all documents: one at a time, however fast they change.
-    pub(crate) whole: Semaphore,
+    pub(crate) whole: Arc<Semaphore>,
     /// Of what the document of version 2 consists.
     pub(crate) kept: Kept,
 }

@@ -14,7 +14,10 @@ use http::{
 };
 use jiff::{Timestamp, ToSpan as _, fmt::rfc2822::DateTimePrinter, tz::TimeZone};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinError,
+};
 
 use crate::{
     annotations::Annotations,
@@ -85,7 +88,7 @@ impl OpenApi {
             definitions: contents.definitions,
             services: contents.services,
             recent: Recent::default(),
-            whole: Semaphore::new(1),
+            whole: Arc::new(Semaphore::new(1)),
             kept: Kept::default(),
         };
         let nothing = Arc::new(ExtensionDocuments::default());
@@ -137,14 +140,14 @@ impl OpenApi {
                 known.is_some_and(|known| known.has(form) || is_known(known.hash()))
             }),
         };
-        let _turn = match is_made {
-            true => None,
-            false => {
-                let turn = self.context.whole.acquire().await.map_err(Failure::internal)?;
-                publication = self.publication();
-                Some(turn)
-            }
-        };
+        if !is_made {
+            let turn = self.context.whole.clone().acquire_owned().await.map_err(Failure::internal)?;
+            publication = self.publication();
+            let index = matches!(wanted, Wanted::Index);
+            let making = make_whole(publication.clone(), index, asked.headers.clone(), turn);
+            // In a task of its own: if the client gave up, the next one would begin anew beside what goes on.
+            tokio::spawn(making).await.flatten().map_err(Failure::internal)?;
+        }
         match wanted {
             Wanted::Index => {
                 let index = publication.index().await.map_err(Failure::internal)?;
@@ -156,6 +159,26 @@ impl OpenApi {
             }
             Wanted::Everything => asked.everything(&publication).await,
         }
+    }
+}
+
+/// Makes what is about all documents, the index or what these headers ask for of version 2, and gives up the turn.
+async fn make_whole(
+    publication: Arc<Publication>,
+    index: bool,
+    headers: HeaderMap,
+    _turn: OwnedSemaphorePermit,
+) -> Result<(), JoinError> {
+    if index {
+        return publication.index().await.map(drop);
+    }
+    let everything = publication.everything().await?;
+    match form(&headers, Dialect::V2) {
+        // Who has it can be told so without making it.
+        Some(form) if !knows(&headers, &tag(everything.hash(), form, false)) => {
+            everything.published(form).await.map(drop)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -8,16 +8,18 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use concord_apis::{Settings, api_set};
 use concord_endpoints::{ApiGroup, ApiSet, ApiVersion, Origin};
 use concord_meta::GroupVersion;
-use concord_openapi::OpenApi;
+use concord_openapi::{Contents, OpenApi};
 use flate2::read::GzDecoder;
 use http::HeaderMap;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 /// What is served, which a test can change.
 #[derive(Clone)]
@@ -344,4 +346,37 @@ async fn groups_come_and_go_and_the_others_stay() {
     server.change(|set| set.without_group("lab.example.com"));
     assert_eq!(server.urls().await, before);
     assert_eq!(server.answer("/openapi/v3/apis/lab.example.com/v1", &[]).await.0, 404);
+}
+
+/// How often texts were unpacked, which takes a while here.
+static UNPACKED: AtomicU32 = AtomicU32::new(0);
+
+fn slow_texts() -> Map<String, Value> {
+    UNPACKED.fetch_add(1, Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(200));
+    Map::new()
+}
+
+/// What nobody waits for any more goes on, and is there for the next one, who would otherwise begin anew beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_give_up_have_nothing_made_twice() {
+    let mut unpacked = Vec::new();
+    for impatient in [0, 5] {
+        let before = UNPACKED.load(Ordering::Relaxed);
+        let set = Arc::new(api_set(&Settings::default()));
+        let contents = Contents {
+            release: "1.36".to_owned(),
+            annotations: slow_texts,
+            definitions: Box::new(|_| None),
+            services: Vec::new(),
+        };
+        let openapi = OpenApi::new(move || set.clone(), contents);
+        for _ in 0..impatient {
+            let asked = support::ask(&openapi, "/openapi/v2", &[]);
+            assert!(timeout(Duration::from_millis(20), asked).await.is_err(), "it takes longer");
+        }
+        assert_eq!(support::ask(&openapi, "/openapi/v2", &[]).await.0, 200);
+        unpacked.push(UNPACKED.load(Ordering::Relaxed) - before);
+    }
+    assert_eq!(unpacked[0], unpacked[1]);
 }

@@ -131,7 +131,7 @@ impl Server {
             definitions: Box::new(definition),
             services: OPENID.iter().collect(),
             recent: Recent::default(),
-            whole: Semaphore::new(1),
+            whole: Arc::new(Semaphore::new(1)),
             kept: Kept::default(),
         };
         let all = api_set(&Settings::default());

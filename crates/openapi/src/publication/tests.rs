@@ -19,7 +19,7 @@ fn publication_with(annotations: fn() -> serde_json::Map<String, Value>) -> Publ
         definitions: Box::new(|_| None),
         services: OPENID.iter().collect(),
         recent: Recent::default(),
-        whole: Semaphore::new(1),
+        whole: Arc::new(Semaphore::new(1)),
         kept: Kept::default(),
     };
     Publication::new(set, Arc::default(), Arc::new(context), None)
