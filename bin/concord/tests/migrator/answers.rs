@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     faulty::Verdict,
-    world::{KEY_FIRST, MAPS, PLAIN_FIRST, World, holds, map, progress},
+    world::{KEY_FIRST, MAPS, PATIENCE, PLAIN_FIRST, World, holds, map, progress},
 };
 
 /// How often admission is asked before a write is refused: a state that may be old is no reason.
@@ -66,7 +66,8 @@ async fn a_cancel_is_heard_while_an_object_waits_for_its_next_try() {
     let begin = Instant::now();
     world.annotate("m", "cancelled", &json!("true")).await;
     let ended = world.ends("m").await;
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    // They would wait for half a minute otherwise.
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     assert_eq!(holds(&ended, "Failed").expect("it ended").0, "MigrationCancelled");
     assert_eq!(world.manners.asked("map"), 3 * TWICE, "nothing was tried again");
     running.stop().await;
@@ -79,21 +80,27 @@ async fn too_many_requests_are_a_brake() {
         let world = World::with_maps(26).await;
         world.manners.pause(Duration::from_millis(20));
         let first = format!("map-{FEW:05}");
+        world.manners.shut(Some(&first));
         world.manners.judge(move |name, count| {
             let is_first = count <= TWICE && name < first.as_str();
             (is_first && refused > 0).then(|| Status::too_many_requests("later", 0))
         });
         let running = world.start();
         world.ask("m", &[]).await;
-        while world.manners.asked("map") < FEW * (1 + TWICE * refused) {
+        // Those that come after the first ones wait for each other, so that all that may be under way are.
+        let begin = Instant::now();
+        while world.manners.kept() < if refused > 0 { 1 } else { FEW - 1 } {
+            assert!(begin.elapsed() < PATIENCE, "{refused}: only {} at once", world.manners.kept());
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(30)).await;
         world.manners.take_most();
+        // Long enough for more to begin, if there were to be more.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let kept = world.manners.kept();
+        world.manners.shut(None);
         world.succeeds("m").await;
-        let found = world.manners.take_most();
+        let found = world.manners.take_most().max(kept);
         assert!((1..=most + 1).contains(&found), "{refused}: {found} at once");
-        assert!(refused > 0 || found >= FEW - 1, "it is a brake: {found} at once without it");
         running.stop().await;
     }
 }

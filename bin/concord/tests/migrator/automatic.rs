@@ -1,10 +1,14 @@
 //! Migrations that nobody asks for, where one could be forgotten.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use concord_store::{Txn, Write};
 use serde_json::{Value, json};
 
 use crate::{
@@ -29,16 +33,25 @@ async fn a_server_alone_notices_a_new_key() {
     let world = World::new().await;
     world.create(["a", "b"].into_iter()).await;
     let running = world.start_with(DELAY);
-    // Long enough for everything to have been looked at, and found to be right.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // Everything has been looked at, and found to be right.
+    let begin = Instant::now();
+    let found = loop {
+        if let Some(found) = state(&world).await {
+            break found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "not in time: what is stored is kept");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(found, (String::new(), vec![String::new()]));
+    // Long enough for a migration, if there were to be one.
+    tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(world.migrations().await.is_empty());
-    assert_eq!(state(&world).await, (String::new(), vec![String::new()]));
     world.encrypt(KEY_FIRST);
     until_clean(&world, "the new key").await;
     // What is said to be stored follows.
     let begin = Instant::now();
     loop {
-        let (current, persisted) = state(&world).await;
+        let (current, persisted) = state(&world).await.expect("kept");
         if current.starts_with("aesgcm:v1:key1:") && persisted == [current] {
             break;
         }
@@ -48,14 +61,12 @@ async fn a_server_alone_notices_a_new_key() {
     running.stop().await;
 }
 
-/// What ConfigMaps are said to be encrypted with now, and what with that are stored.
-async fn state(world: &World) -> (String, Vec<String>) {
-    let (map, _) =
-        world.stored("/registry/configmaps/kube-system/concord-storage-state").await.expect("kept");
-    let state: Value =
-        serde_json::from_str(map["data"]["configmaps"].as_str().unwrap_or_default()).expect("JSON");
+/// What ConfigMaps are said to be encrypted with now, and what with that are stored, once anything is said.
+async fn state(world: &World) -> Option<(String, Vec<String>)> {
+    let (map, _) = world.stored("/registry/configmaps/kube-system/concord-storage-state").await?;
+    let state: Value = serde_json::from_str(map["data"]["configmaps"].as_str()?).expect("JSON");
     let key = |row: &Value| row["encryption"].as_str().unwrap_or_default().to_owned();
-    (key(&state["current"]), state["persisted"].as_array().into_iter().flatten().map(key).collect())
+    Some((key(&state["current"]), state["persisted"].as_array().into_iter().flatten().map(key).collect()))
 }
 
 /// One that somebody asked for is in the way, and is taken back.
@@ -95,17 +106,29 @@ async fn until_listed(world: &World, expected: &Value) {
 async fn a_definition_that_is_edited_in_the_middle_is_migrated_again() {
     let world = World::new().await;
     world.put(DEFINITION, definition(1, &["v2", "v1"]).to_string()).await;
-    let is_first = AtomicBool::new(true);
-    world.faulty.judge(move |txn| match says_the_end(txn) && is_first.swap(false, Ordering::Relaxed) {
-        true => Verdict::Held,
-        false => Verdict::Good,
+    let (is_first, is_seen) = (AtomicBool::new(true), Arc::new(AtomicBool::new(false)));
+    let may_end = is_seen.clone();
+    world.faulty.judge(move |txn| match says_the_end(txn) {
+        true if is_first.swap(false, Ordering::Relaxed) => Verdict::Held,
+        // Nobody shortens the list before this test has seen what the first migration left.
+        true if shortens(txn) && !may_end.load(Ordering::Relaxed) => Verdict::Refused,
+        _ => Verdict::Good,
     });
     let running = world.start_with(DELAY);
     world.faulty.overtake(world.put(DEFINITION, definition(2, &["v2", "v1"]).to_string())).await;
     until_first_end(&world).await;
     assert_eq!(listed(&world).await, json!(["v2", "v1"]), "it was proved for another definition");
+    is_seen.store(true, Ordering::Relaxed);
     until_listed(&world, &json!(["v1"])).await;
     running.stop().await;
+}
+
+/// Whether nothing but the version of today is in the list of stored versions then.
+fn shortens(txn: &Txn) -> bool {
+    txn.writes.iter().any(|write| match write {
+        Write::Put { value, .. } => String::from_utf8_lossy(value).contains(r#""storedVersions":["v1"]"#),
+        Write::Delete { .. } => false,
+    })
 }
 
 async fn until_first_end(world: &World) {

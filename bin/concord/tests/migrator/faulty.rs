@@ -77,7 +77,7 @@ pub(crate) struct Faulty {
     is_released: watch::Sender<bool>,
     held: watch::Sender<usize>,
     /// The keys that were written, in their order, and when.
-    written: Mutex<Vec<(Bytes, Instant)>>,
+    written: Arc<Mutex<Vec<(Bytes, Instant)>>>,
     /// Where values that are read are counted, if anybody wants to know.
     in_memory: OnceLock<Arc<InMemory>>,
 }
@@ -91,7 +91,7 @@ impl Faulty {
             is_open: watch::Sender::new(true),
             is_released: watch::Sender::new(false),
             held: watch::Sender::new(0),
-            written: Mutex::default(),
+            written: Arc::default(),
             in_memory: OnceLock::new(),
         }
     }
@@ -148,9 +148,15 @@ impl Store for Faulty {
             }
             Verdict::Good | Verdict::Unanswered | Verdict::CommittedAndStuck => {}
         }
-        let committed = self.inner.transact(txn).await?;
-        let now = Instant::now();
-        self.written.lock().extend(keys.into_iter().map(|key| (key, now)));
+        // A process that dies meanwhile takes nothing back, and what it wrote last is counted like everything else.
+        let (inner, written) = (self.inner.clone(), self.written.clone());
+        let commit = tokio::spawn(async move {
+            let committed = inner.transact(txn).await?;
+            let now = Instant::now();
+            written.lock().extend(keys.into_iter().map(|key| (key, now)));
+            Ok::<_, Error>(committed)
+        });
+        let committed = commit.await.expect("a store does not panic")?;
         match verdict {
             Verdict::Unanswered => Err(Error::outcome_unknown("the answer is lost")),
             Verdict::CommittedAndStuck => std::future::pending().await,

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use concord_meta::Status;
 use concord_registry::{Admission, Attributes, Object, Operation};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 /// What an object's n-th change is answered with.
 type Judge = Arc<dyn Fn(&str, usize) -> Option<Status> + Send + Sync>;
@@ -26,6 +27,9 @@ pub(crate) struct Manners {
     /// How many are being judged, and how many were at most since somebody asked.
     now: AtomicUsize,
     most: AtomicUsize,
+    /// From which name on those that are allowed have to wait, if any do; and how many wait now.
+    shut: watch::Sender<Option<String>>,
+    kept: AtomicUsize,
 }
 
 impl Manners {
@@ -37,6 +41,16 @@ impl Manners {
     /// Takes its time.
     pub(crate) fn pause(&self, pause: Duration) {
         *self.pause.lock() = pause;
+    }
+
+    /// Nothing from this name on is answered that is allowed, until somebody says otherwise.
+    pub(crate) fn shut(&self, from: Option<&str>) {
+        self.shut.send_replace(from.map(str::to_owned));
+    }
+
+    /// How many wait for that.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
     }
 
     /// How often it was asked about objects whose names begin like this.
@@ -72,7 +86,17 @@ impl Admission for Manners {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(now, Ordering::Relaxed);
         tokio::time::sleep(pause).await;
+        let refusal = judge.and_then(|judge| judge(attributes.name, count));
+        let is_open =
+            |from: &Option<String>| !from.as_ref().is_some_and(|from| attributes.name >= from.as_str());
+        let mut shut = self.shut.subscribe();
+        if refusal.is_none() && !is_open(&shut.borrow()) {
+            self.kept.fetch_add(1, Ordering::Relaxed);
+            // A test that is over opens everything.
+            shut.wait_for(is_open).await.ok();
+            self.kept.fetch_sub(1, Ordering::Relaxed);
+        }
         self.now.fetch_sub(1, Ordering::Relaxed);
-        judge.and_then(|judge| judge(attributes.name, count)).map_or(Ok(()), Err)
+        refusal.map_or(Ok(()), Err)
     }
 }

