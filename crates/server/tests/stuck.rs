@@ -79,8 +79,9 @@ fn configure(running: &Arc<Load>) -> impl FnOnce(&mut Config) {
     move |config| {
         config.apis = api;
         config.limits = ConnectionLimits {
-            handshake: Duration::from_millis(500),
-            header: Duration::from_millis(500),
+            // Longer than the handshakes of these tests on a busy machine.
+            handshake: Duration::from_secs(2),
+            header: Duration::from_secs(2),
             ..ConnectionLimits::default()
         };
         config.requests = RequestLimits { timeout: Duration::from_millis(500), ..RequestLimits::default() };

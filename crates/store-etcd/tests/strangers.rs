@@ -8,7 +8,7 @@ use concord_testing::etcd::{Cluster, Options, TlsFiles};
 use futures_util::StreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     time::timeout,
 };
 
@@ -80,7 +80,10 @@ async fn servers_that_are_not_etcd() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_listens() {
-    let port = TcpListener::bind("127.0.0.1:0").await.and_then(|l| l.local_addr()).expect("a port").port();
+    // Bound, so that nobody else gets the port, and without anybody who listens.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let port = socket.local_addr().expect("an address").port();
     is_refused(impatient(format!("http://127.0.0.1:{port}"))).await;
 }
 

@@ -1,6 +1,6 @@
 //! Calls over real connections: what comes back, and what is refused.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use concord_testing::webhook::{Certificate, Reply, WebhookServer};
@@ -183,10 +183,10 @@ async fn nobody_waits_longer_than_told() {
 
 #[tokio::test]
 async fn connections_that_break_are_told_as_go_does() {
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address").port()
-    };
+    // Bound, so that nobody else gets the port, and without anybody who listens.
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let port = socket.local_addr().expect("an address").port();
     let server = start(Certificate::For("127.0.0.1"), Reply::hang_up()).await;
     let at = format!("https://127.0.0.1:{}/", server.port);
     assert_eq!(refusal(&url(&server, "")).await, format!("Post \"{at}\": EOF"));

@@ -119,7 +119,7 @@ async fn who_lost_its_id_to_another_server_says_what_the_operator_has_to_do() {
 async fn leases_of_servers_that_are_not_heard_of_are_removed() {
     let log = Log::new();
     let settings = Settings {
-        lease_duration: Duration::from_secs(1),
+        lease_duration: Duration::from_secs(4),
         renew_interval: Duration::from_millis(100),
         collect_interval: Duration::from_millis(100),
         hostname: "host".to_owned(),
@@ -138,7 +138,8 @@ async fn leases_of_servers_that_are_not_heard_of_are_removed() {
     let forged =
         json!({"metadata": {"name": "b", "labels": {"apiserver.kubernetes.io/identity": "kube-apiserver"}}});
     a.create(LEASES, "default", forged).await.expect("created");
-    assert!(a.said("core.pods").await.contains("b=v1"));
+    wait_for("the entries of both", || async { a.said("core.pods").await.contains("b=v1").then_some(()) })
+        .await;
     b.kill().await;
     wait_for("the end of the lease", || async { lease(&a, "b").await.is_none().then_some(()) }).await;
     wait_for("the end of its entries", || async {
@@ -154,7 +155,7 @@ async fn leases_of_servers_that_are_not_heard_of_are_removed() {
 async fn a_server_that_stalls_for_longer_than_its_lease_comes_back_by_itself() {
     let log = Log::new();
     let settings = Settings {
-        lease_duration: Duration::from_secs(1),
+        lease_duration: Duration::from_secs(4),
         renew_interval: Duration::from_millis(100),
         hostname: "host".to_owned(),
         ..Settings::default()

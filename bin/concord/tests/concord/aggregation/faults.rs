@@ -30,8 +30,9 @@ const VICTIM: &str = "victim.invalid";
 /// How many times as long as while the other server was good any answer may take, and what is no delay on a busy machine,
 /// whatever it took then. What documents of other servers (20 seconds) and requests to them (60 seconds) may take is far more.
 const FACTOR: u32 = 50;
-const UNNOTICED: Duration = Duration::from_secs(2);
-/// The same for the answer in the middle, which a busy machine delays less: it is as it was.
+const UNNOTICED: Duration = Duration::from_secs(5);
+/// The same for the answer in the middle, which a busy machine delays less: it is as it was, in the best of so many tries.
+const TRIES: usize = 5;
 const MIDDLE_FACTOR: u32 = 4;
 const MIDDLE_UNNOTICED: Duration = Duration::from_millis(50);
 /// How often everything is asked for.
@@ -205,6 +206,18 @@ impl World {
 
     /// What is this server's is answered at once, and the last good document of the other is still there.
     async fn others_are_served(&mut self, mode: Mode) {
+        let mut slow = Vec::new();
+        for _ in 0..TRIES {
+            slow = self.slow_ones(mode).await;
+            if slow.is_empty() {
+                return;
+            }
+        }
+        panic!("{mode:?} {slow:?}");
+    }
+
+    /// What takes longer than usual, with how long it took and takes.
+    async fn slow_ones(&mut self, mode: Mode) -> Vec<(&'static str, Duration, Duration)> {
         let mut times = vec![Vec::new(); OTHERS.len()];
         for _ in 0..ROUNDS {
             for (at, path) in OTHERS.into_iter().enumerate() {
@@ -219,11 +232,9 @@ impl World {
                 times[at].push(took);
             }
         }
-        for (at, times) in times.into_iter().enumerate() {
-            let (took, usual) = (middle(times), self.usual[at]);
-            let limit = MIDDLE_UNNOTICED.max(usual * MIDDLE_FACTOR);
-            assert!(took < limit, "{mode:?} {} takes {took:?} instead of {usual:?}", OTHERS[at]);
-        }
+        let all = times.into_iter().zip(OTHERS).zip(&self.usual);
+        let all = all.map(|((times, path), usual)| (path, *usual, middle(times)));
+        all.filter(|(_, usual, took)| *took >= MIDDLE_UNNOTICED.max(*usual * MIDDLE_FACTOR)).collect()
     }
 }
 

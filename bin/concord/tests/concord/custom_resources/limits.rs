@@ -143,7 +143,8 @@ pub(super) async fn large_patterns_keep_nobody_waiting(client: &Client) {
     let other = async {
         let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), "default");
         loop {
-            timeout(Duration::from_secs(5), pods.list(&kube::api::ListParams::default()))
+            // The automata would take minutes.
+            timeout(Duration::from_secs(20), pods.list(&kube::api::ListParams::default()))
                 .await
                 .expect("others are answered meanwhile")
                 .expect("a list");

@@ -88,7 +88,7 @@ async fn told(client: &kube::Client, name: &str, reasons: &[&str]) {
 /// Without objects it takes no time: upstream was measured at 84 seconds. The machine may be busy, but not each time.
 async fn nothing_to_do(client: &kube::Client) {
     let mut least = SOON;
-    for name in ["idle-1", "idle-2", "idle-3"] {
+    for name in ["idle-1", "idle-2", "idle-3", "idle-4", "idle-5"] {
         let begin = std::time::Instant::now();
         ask(client, name, "", "podtemplates").await;
         succeeds(client, name).await;

@@ -25,8 +25,8 @@ use tokio::{
 };
 
 use super::{
-    FOOS, ask, condition, create_foo, define, definitions, kept, kind, migration, migrations, progress,
-    stored_versions, succeeds, until,
+    ANNOTATIONS, FOOS, ask, condition, create_foo, define, definitions, kept, kind, migration, migrations,
+    progress, stored_versions, succeeds, until,
 };
 use crate::{
     encryption::{EncryptionFile, etcd_store, reloads},
@@ -34,6 +34,7 @@ use crate::{
 };
 
 const NEVER: &str = "--storage-migration-delay=0s";
+const RATE: &str = "max-requests-per-second";
 
 fn allow(asked: &Asked) -> Reply {
     let review: Value = serde_json::from_slice(&asked.body).expect("a review");
@@ -160,7 +161,8 @@ async fn an_etcd_without_space_is_waited_for() {
         create_foo(&client, "v1", &format!("foo-{number:02}")).await;
     }
     define(&client, &["v1", "v2"], "v2").await;
-    let slow = migration("upgrade", "example.com", "foos", &[("max-requests-per-second", "20")]);
+    // Slow enough to be in the middle, however late anybody looks.
+    let slow = migration("upgrade", "example.com", "foos", &[(RATE, "4")]);
     migrations(&client).create(&PostParams::default(), &slow).await.expect("created");
     let renewed = async || {
         let all = kept(&store, "/registry/example.com/foos/").await;
@@ -176,6 +178,9 @@ async fn an_etcd_without_space_is_waited_for() {
     let now = migrations(&client).get("upgrade").await.expect("reads go on");
     assert!(condition(&now, "Failed", "True").is_none(), "{:?}", now.data);
     alarm(&etcd, "DEACTIVATE").await;
+    let faster =
+        Patch::Merge(json!({"metadata": {"annotations": {format!("{ANNOTATIONS}/{RATE}"): "1000"}}}));
+    migrations(&client).patch("upgrade", &PatchParams::default(), &faster).await.expect("patched");
     succeeds(&client, "upgrade").await;
     assert_eq!((renewed().await, stored_versions(&client).await), (60, json!(["v2"])));
     store.shutdown().await;

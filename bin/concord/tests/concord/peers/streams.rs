@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::{io::AsyncReadExt as _, time::timeout};
+use tokio::{io::AsyncReadExt as _, sync::Notify, time::timeout};
 
 use super::{Fleet, Member, agreed, eventually};
 use crate::support::{SOON, send};
@@ -83,14 +83,22 @@ async fn no_event_is_lost_or_repeated_when_the_server_of_a_watch_ends() {
     let mut events = informer.watch(&far).await;
     let second = fleet.start("apiserver-c", &[]).await;
     agreed(&[&far, &first, &second]).await;
+    // Some are made before the server begins to end, some meanwhile, and some when it has ended.
+    let (begins, has_ended) = (Notify::new(), Notify::new());
     let writing = async {
         for at in 1..MADE {
+            match at {
+                10 => begins.notify_one(),
+                30 => has_ended.notified().await,
+                _ => {}
+            }
             make(&far, &format!("b-{at}")).await;
         }
     };
     let ending = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        first.stop("TERM").await
+        begins.notified().await;
+        first.stop("TERM").await;
+        has_ended.notify_one();
     };
     let watching = async {
         let begin = Instant::now();
