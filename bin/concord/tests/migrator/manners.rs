@@ -88,7 +88,7 @@ impl Admission for Manners {
         tokio::time::sleep(pause).await;
         let refusal = judge.and_then(|judge| judge(attributes.name, count));
         let is_open =
-            |from: &Option<String>| !from.as_ref().is_some_and(|from| attributes.name >= from.as_str());
+            |from: &Option<String>| from.as_ref().is_none_or(|from| attributes.name < from.as_str());
         let mut shut = self.shut.subscribe();
         if refusal.is_none() && !is_open(&shut.borrow()) {
             self.kept.fetch_add(1, Ordering::Relaxed);

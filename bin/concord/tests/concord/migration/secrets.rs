@@ -288,7 +288,7 @@ async fn a_key_is_rotated_while_two_servers_write() {
     }
     let client = client(data[0].path()).await;
     let usual = writing.rate(tokio::time::sleep(Duration::from_secs(5))).await;
-    let reached = writing.rate(rotate(&client, &files, [&one, &two])).await;
+    let reached = writing.rate(Box::pin(rotate(&client, &files, [&one, &two]))).await;
     eprintln!("{reached:.0} writes in a second during the rotation, {usual:.0} before");
     writing.stop.store(true, Ordering::Relaxed);
     let mut written = 0;
