@@ -2,8 +2,9 @@ use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use concord_pki::client_tls;
-use http::{Method, Request, Uri, header};
+use http::{Method, Request, Response, Uri, header};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy,
@@ -11,7 +12,7 @@ use hyper_util::{
 };
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
-use tokio::time::timeout_at;
+use tokio::{runtime::Handle, task::JoinSet, time::timeout_at};
 
 use crate::{
     Address, CallError, ClientConfig, InvalidConfig, Resolver, Target, dial::Dialer, error::reason, response,
@@ -50,6 +51,9 @@ type CallObserver = dyn Fn(&Called<'_>) + Send + Sync;
 /// Calls webhooks, and keeps the connections to them.
 pub struct Client {
     resolver: Arc<dyn Resolver>,
+    /// Where its connections live, whoever calls: they are shared, and must neither wait for a thread that gives way to others
+    /// nor end with it.
+    home: Option<Handle>,
     answer_limit: usize,
     observer: Option<Box<CallObserver>>,
     endpoints: Mutex<Endpoints>,
@@ -70,9 +74,15 @@ struct Endpoint {
 }
 
 impl Client {
-    /// Finds Services with `resolver`.
+    /// Finds Services with `resolver`. Connections belong to the runtime in which this is called.
     pub fn new(resolver: Arc<dyn Resolver>) -> Self {
-        Self { resolver, answer_limit: DEFAULT_ANSWER_LIMIT, observer: None, endpoints: Mutex::default() }
+        Self {
+            resolver,
+            home: Handle::try_current().ok(),
+            answer_limit: DEFAULT_ANSWER_LIMIT,
+            observer: None,
+            endpoints: Mutex::default(),
+        }
     }
 
     /// Reads answers of up to so many bytes.
@@ -156,15 +166,34 @@ impl Client {
         deadline: tokio::time::Instant,
         code: &mut Option<u16>,
     ) -> Result<Bytes, CallError> {
-        let response = match timeout_at(deadline, endpoint.client.request(request)).await {
+        let response = match timeout_at(deadline, self.send(endpoint, request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(CallError::Transport { reason: reason(&error), url }),
+            Ok(Err(reason)) => return Err(CallError::Transport { reason, url }),
             Err(_) => return Err(CallError::Timeout { url }),
         };
         *code = Some(response.status().as_u16());
         match timeout_at(deadline, response::read(response, &url, self.answer_limit)).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Body("context deadline exceeded".to_owned())),
+        }
+    }
+
+    /// Sends a request from where connections live. If there is no answer, it is said why.
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, String> {
+        let sending = endpoint.client.request(request);
+        let elsewhere = self.home.as_ref().filter(|home| home.id() != Handle::current().id());
+        let Some(home) = elsewhere else { return sending.await.map_err(|error| reason(&error)) };
+        // Whoever drops this ends the request, too.
+        let mut only = JoinSet::new();
+        only.spawn_on(sending, home);
+        match only.join_next().await {
+            Some(Ok(sent)) => sent.map_err(|error| reason(&error)),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("nothing was sent".to_owned()),
         }
     }
 

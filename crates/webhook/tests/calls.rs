@@ -70,6 +70,24 @@ async fn connections_are_used_again() {
     assert_eq!(lines(&server), ["POST /x", "POST /x", "POST /x", "POST /x?timeout=20s"]);
 }
 
+/// Work that can wait has threads of its own. What it opens is there for all others, and outlives them.
+#[tokio::test]
+async fn connections_do_not_belong_to_whoever_calls_first() {
+    let server = start(Certificate::For("127.0.0.1"), Reply::ok("{}")).await;
+    let (client, config) = (Arc::new(client()), url(&server, "/x"));
+    let (same, config_there) = (client.clone(), config.clone());
+    let elsewhere = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(same.call(&config_there, Bytes::new(), LONG)).expect("an answer");
+    });
+    while !elsewhere.is_finished() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    elsewhere.join().expect("no panic");
+    client.call(&config, Bytes::new(), LONG).await.expect("an answer");
+    assert_eq!((server.connections(), lines(&server).len()), (1, 2));
+}
+
 #[tokio::test]
 async fn a_service_is_where_the_resolver_says_and_its_certificate_is_for_its_name() {
     let server = start(Certificate::For("hook.ns.svc"), Reply::ok("{}")).await;
