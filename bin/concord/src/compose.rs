@@ -15,6 +15,7 @@ use concord_apiextensions::{CustomResourceController, CustomResources, Progress}
 use concord_apis::{Release, RuntimeConfig, Virtuals};
 use concord_controllers::{
     ClusterAuthentication, Controllers, IpRange, NamespaceLifecycle, NodePortRange, ServiceAllocation,
+    ServiceRepair,
 };
 use concord_endpoints::{Apis, ExtensionSource, Follower};
 use concord_fleet::{Fleet, FleetState};
@@ -73,7 +74,7 @@ pub(crate) struct Parts {
     release: Release,
     accounts: ServiceAccounts,
     pub(crate) range: IpRange,
-    pub(crate) ports: NodePortRange,
+    pub(crate) repair: Arc<ServiceRepair>,
     pub(crate) advertise_address: IpAddr,
     openid: Option<Arc<OpenId>>,
     pub(crate) migrator: Option<Migrator>,
@@ -203,6 +204,7 @@ impl Parts {
                 automatic_after: None,
             },
         );
+        let repair = ServiceRepair::new(registry.clone(), apis.as_ref(), range.clone(), ports)?;
         Ok(Self {
             apis,
             registry,
@@ -213,7 +215,7 @@ impl Parts {
             release,
             accounts,
             range,
-            ports,
+            repair: Arc::new(repair),
             advertise_address,
             openid,
             migrator,

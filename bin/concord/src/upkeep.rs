@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use concord_controllers::{Controllers, InUseProtection, PolicyStatus, QuotaController, ServiceRepair};
+use concord_controllers::{Controllers, InUseProtection, PolicyStatus, QuotaController};
 use concord_election::Leadership;
 
 use crate::compose::Parts;
@@ -21,9 +21,8 @@ pub(crate) async fn start(
     controllers.run_also(count).await;
     // Everywhere: whoever leads may be of a release that does not know all that others protect.
     controllers.run_also(|cancel| protection.run(cancel)).await;
-    let (range, ports) = (parts.range.clone(), parts.ports);
-    let repair = ServiceRepair::new(parts.registry.clone(), parts.apis.as_ref(), range, ports)?;
-    controllers.run_also(|cancel| Arc::new(repair).run(cancel)).await;
+    let repair = parts.repair.clone();
+    controllers.run_also(|cancel| repair.run(cancel)).await;
     let policies = Arc::new(PolicyStatus::new(parts.registry.clone(), &parts.resources())?);
     let leads = leadership.clone();
     let check = |cancel| async move { leads.lead(&cancel, |end| policies.clone().run(end)).await };

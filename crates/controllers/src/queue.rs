@@ -31,6 +31,9 @@ pub(crate) trait Sync: Send {
     /// What there is to look at because of a change in one of the scopes, which is given by its place in the list.
     fn changed(&self, scope: usize, event: &Event, items: &mut BTreeSet<Self::Item>);
 
+    /// Told when all there is to look at in the beginning has been looked at, whether or not it could be put right.
+    fn looked_at_all(&self) {}
+
     /// Puts it right, if it is not.
     fn sync(&self, item: &Self::Item) -> impl Future<Output = Result<(), Status>> + Send;
 }
@@ -73,6 +76,7 @@ async fn follow<C: Sync>(
     let mut backoff = Backoff::new();
     loop {
         let failed = sync_all(controller, registry, mem::take(&mut items)).await;
+        controller.looked_at_all();
         let next = next(controller, &mut changes, &mut items);
         let outcome = if failed.is_empty() {
             backoff.reset();

@@ -283,8 +283,12 @@ async fn what_services_of_others_use_is_held_for_them() {
     let repair = ServiceRepair::new(registry, resources.as_ref(), range(), NodePortRange::default());
     let repair = Arc::new(repair.expect("there are services"));
     let cancel = CancellationToken::new();
-    let running = tokio::spawn(repair.run(cancel.clone()));
-    until_held(&cluster, &[30_007]).await;
+    assert!(!repair.is_done());
+    let running = tokio::spawn(repair.clone().run(cancel.clone()));
+    while !repair.is_done() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(cluster.keys(PORTS).await, [format!("{PORTS}30007")], "it is done once all of it is held");
     let address = format!("networking.k8s.io/ipaddresses//{}", ip.as_str().expect("an address"));
     let address = server.get(&address).await.expect("an IPAddress");
     assert_eq!(address["spec"]["parentRef"]["name"], "before");

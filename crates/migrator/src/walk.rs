@@ -2,14 +2,20 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    pin::pin,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use concord_meta::GroupResource;
 use concord_registry::{Resource, Storage};
-use concord_store::{KeyRange, KeyValue, Scan};
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use concord_store::{Error, KeyRange, KeyValue, Scan, ScanPage};
+use futures_util::{
+    StreamExt as _,
+    future::{Either, select},
+    stream::FuturesUnordered,
+};
+use tokio::sync::Notify;
 
 use crate::{
     Row,
@@ -20,6 +26,10 @@ use crate::{
     rewrite::Outcome,
     shared::Shared,
 };
+
+/// With how many objects of a page left the next one is read. Not sooner: what is read long before it is written may have
+/// changed by then, which takes one more attempt.
+const FEW_LEFT: usize = PAGE / 5;
 
 /// How often to look at least whether a walk is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -57,14 +67,22 @@ pub(crate) struct Walk<'a> {
 
 impl Walk<'_> {
     /// Looks at the next page, and writes what has another form. Afterwards everything before the cursor has been looked
-    /// at, and nothing is under way.
-    pub(crate) async fn page(&self, progress: &mut Progress, pace: &mut Pace) -> Walked {
-        let prefix = &self.storage.prefix;
-        let start: Bytes = [prefix.as_ref(), progress.cursor.as_bytes()].concat().into();
-        let scan = Scan::new(KeyRange::prefix(prefix.clone()).starting_at(start), PAGE);
-        let page = match self.shared.registry().store().scan_kept(scan).await {
-            Ok(page) => page,
-            Err(error) => return Walked::Unreadable(error.to_string()),
+    /// at, and nothing is under way. `ahead` is that page, if it was read already, and the one after it then.
+    pub(crate) async fn page(
+        &self,
+        progress: &mut Progress,
+        pace: &mut Pace,
+        ahead: &mut Option<ScanPage>,
+    ) -> Walked {
+        let page = match ahead.take() {
+            Some(page) => page,
+            None => {
+                let start = [self.storage.prefix.as_ref(), progress.cursor.as_bytes()].concat();
+                match self.read(start.into()).await {
+                    Ok(page) => page,
+                    Err(error) => return Walked::Unreadable(error.to_string()),
+                }
+            }
         };
         let keyring = self.shared.config.keyring.as_deref();
         let is_current = |entry: &KeyValue| form(keyring, &entry.key, &entry.value) == *self.target;
@@ -73,11 +91,15 @@ impl Walk<'_> {
         if !stale.is_empty() {
             self.shared.load.prepare().await;
         }
-        if let Some(unwritten) = self.write_all(stale.into(), progress, pace).await {
-            progress.current += current.iter().filter(|key| **key < unwritten).count() as u64;
-            progress.cursor = self.cursor(&unwritten);
-            return Walked::Interrupted;
-        }
+        let written = self.write_and_read_on(stale.into(), progress, pace, page.resume.as_ref()).await;
+        *ahead = match written {
+            Ok(next) => next,
+            Err(unwritten) => {
+                progress.current += current.iter().filter(|key| **key < unwritten).count() as u64;
+                progress.cursor = self.cursor(&unwritten);
+                return Walked::Interrupted;
+            }
+        };
         progress.current += current.len() as u64;
         match page.resume {
             Some(resume) => {
@@ -88,17 +110,50 @@ impl Walk<'_> {
         }
     }
 
+    async fn read(&self, start: Bytes) -> Result<ScanPage, Error> {
+        let range = KeyRange::prefix(self.storage.prefix.clone()).starting_at(start);
+        self.shared.registry().store().scan_kept(Scan::new(range, PAGE)).await
+    }
+
+    /// Writes objects, and reads the next page when few of them are left: otherwise nothing would be written meanwhile.
+    /// The first key that was not written, if it was told to stop.
+    async fn write_and_read_on(
+        &self,
+        stale: VecDeque<KeyValue>,
+        progress: &mut Progress,
+        pace: &mut Pace,
+        next: Option<&Bytes>,
+    ) -> Result<Option<ScanPage>, Bytes> {
+        let few_left = Notify::new();
+        let writing = pin!(self.write_all(stale, progress, pace, &few_left));
+        let reading = pin!(async {
+            few_left.notified().await;
+            // What cannot be read now is read again when it is its turn.
+            match next {
+                Some(next) => self.read(next.clone()).await.ok(),
+                None => None,
+            }
+        });
+        match select(writing, reading).await {
+            Either::Left((Some(unwritten), _)) => Err(unwritten),
+            Either::Left((None, reading)) => Ok(reading.await),
+            Either::Right((page, writing)) => writing.await.map_or(Ok(page), Err),
+        }
+    }
+
     fn cursor(&self, key: &[u8]) -> String {
         String::from_utf8_lossy(key.strip_prefix(self.storage.prefix.as_ref()).unwrap_or_default())
             .into_owned()
     }
 
-    /// Writes objects, several at once, begun in their order. The first key that was not written, if it was told to stop.
+    /// Writes objects, several at once, begun in their order, and says when few are left. The first key that was not written,
+    /// if it was told to stop.
     async fn write_all(
         &self,
         mut stale: VecDeque<KeyValue>,
         progress: &mut Progress,
         pace: &mut Pace,
+        few_left: &Notify,
     ) -> Option<Bytes> {
         let mut under_way = FuturesUnordered::new();
         // Those that were begun and have not ended, and those that have.
@@ -107,6 +162,9 @@ impl Walk<'_> {
         loop {
             let is_wanted = (stale.is_empty() && under_way.is_empty()) || (self.is_wanted)();
             (self.tell)(progress);
+            if stale.len() <= FEW_LEFT {
+                few_left.notify_one();
+            }
             if !is_wanted && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE {
                 break;
             }

@@ -26,7 +26,7 @@ pub(super) fn health_checks(
     assembly: &Assembly,
 ) -> HealthChecks {
     let (replica, customs) = (assembly.replica.clone(), assembly.parts.customs.clone());
-    let aggregator = assembly.parts.aggregator.clone();
+    let (aggregator, repair) = (assembly.parts.aggregator.clone(), assembly.parts.repair.clone());
     let ask_store = check_fn("etcd", move || {
         let store = store.clone();
         async move { store.health().await.map_err(|error| Unhealthy(error.to_string())) }
@@ -48,6 +48,10 @@ pub(super) fn health_checks(
         .with_readiness(check_fn("autoregister-completion", move || {
             let registered = aggregator.is_registered().then_some(());
             std::future::ready(registered.ok_or_else(|| Unhealthy("missing APIServices".to_owned())))
+        }))
+        .with_readiness(check_fn("poststarthook/start-service-ip-repair-controllers", move || {
+            let done = repair.is_done().then_some(());
+            std::future::ready(done.ok_or_else(|| Unhealthy("not finished".to_owned())))
         }));
     let checks = OBJECTS.iter().fold(checks, |checks, objects| checks.with(in_place(*objects, assembly)));
     assembly.at_rest.health(assembly.parts.health(checks.with(assembly.access.check())))

@@ -16,6 +16,7 @@ async fn a_fresh_server_becomes_ready_and_says_what_it_is() {
         ready.body,
         "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n\
          [+]poststarthook/crd-informer-synced ok\n[+]autoregister-completion ok\n\
+         [+]poststarthook/start-service-ip-repair-controllers ok\n\
          [+]poststarthook/start-system-namespaces-controller ok\n\
          [+]poststarthook/scheduling/bootstrap-system-priority-classes ok\n\
          [+]poststarthook/priority-and-fairness-config-producer ok\n\

@@ -2,14 +2,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use concord_meta::Status;
 use concord_registry::{Item, Object, ObjectName, Registry, Resource, Resources, Storage};
 use concord_replica::{Event, Scope, Snapshot};
-use concord_store::{Compare, Error as StoreError, KeyRange, Write};
+use concord_store::{Compare, KeyRange, Write};
 use memchr::memmem;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +35,8 @@ pub struct ServiceRepair {
     range: IpRange,
     node_ports: NodePortRange,
     ports_prefix: Bytes,
+    /// Whether all that was there in the beginning has been looked at.
+    is_done: AtomicBool,
 }
 
 /// The namespace and the name of a Service.
@@ -58,7 +63,13 @@ impl ServiceRepair {
             addresses: required(resources, "networking.k8s.io", "v1", "ipaddresses")?,
             range,
             node_ports,
+            is_done: AtomicBool::new(false),
         })
+    }
+
+    /// Whether what Services used before this server started is held for them. Until then, others may get the same.
+    pub fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Relaxed)
     }
 
     /// Goes on until it is cancelled or the replica ends.
@@ -165,6 +176,10 @@ impl Sync for ServiceRepair {
         }
     }
 
+    fn looked_at_all(&self) {
+        self.is_done.store(true, Ordering::Relaxed);
+    }
+
     async fn sync(&self, (namespace, name): &Work) -> Result<(), Status> {
         let at = ObjectName { namespace, name };
         // Nothing is taken or let go for a state that may be old.
@@ -194,8 +209,7 @@ impl Sync for ServiceRepair {
                 tracing::info!(namespace, name, "What a Service uses is held for it again.");
                 Ok(())
             }
-            // The Service has changed, or somebody else took one of several things. Looked at anew, nothing may be left to do.
-            Err(error @ StoreError::CompareFailed(_)) => Err(Status::internal_error(error)),
+            // If the Service has changed, or somebody else took one of several things, nothing may be left to do the next time.
             Err(error) => Err(Status::internal_error(error)),
         }
     }

@@ -167,8 +167,9 @@ impl Worker {
 
 /// Page after page.
 async fn pages(walk: &Walk<'_>, progress: &mut Progress, pace: &mut Pace) -> Walked {
+    let mut ahead = None;
     loop {
-        match walk.page(progress, pace).await {
+        match walk.page(progress, pace, &mut ahead).await {
             Walked::Page if (walk.is_wanted)() => (walk.tell)(progress),
             walked => return walked,
         }
