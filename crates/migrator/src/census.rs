@@ -10,7 +10,7 @@ use concord_store_sealed::Keyring;
 use serde::{Deserialize, Serialize};
 
 /// How many keys are read at once. Stores bound the bytes of a page themselves.
-pub(crate) const PAGE: usize = 500;
+const PAGE: usize = 500;
 
 /// How often a census starts over because what it reads was compacted away.
 const ATTEMPTS: usize = 5;

@@ -18,18 +18,15 @@ use futures_util::{
 use tokio::sync::Notify;
 
 use crate::{
-    Row,
-    census::{PAGE, form},
-    load::UnderWay,
-    pace::Pace,
-    progress::Progress,
-    rewrite::Outcome,
-    shared::Shared,
+    Row, census::form, load::UnderWay, pace::Pace, progress::Progress, rewrite::Outcome, shared::Shared,
 };
 
-/// With how many objects of a page left the next one is read. Not sooner: what is read long before it is written may have
-/// changed by then, which takes one more attempt.
-const FEW_LEFT: usize = PAGE / 5;
+/// How many objects are read at once.
+const PAGE: usize = 400;
+
+/// With how many of them left the next ones are read. Not with more: all of them are in memory, and what is read long before
+/// it is written may have changed by then, which takes one more attempt.
+const FEW_LEFT: usize = 50;
 
 /// How often to look at least whether a walk is still wanted.
 const LOOK: Duration = Duration::from_millis(100);

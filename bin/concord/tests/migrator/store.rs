@@ -167,9 +167,10 @@ async fn objects_are_read_once() {
     running.stop().await;
 }
 
-/// A page of those that are looked at, and those that are being written: however many there are.
+/// A page of those that are looked at, the last ones of the page before, and those that are being written: however many there
+/// are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_than_a_page_of_objects_is_in_memory() {
+async fn no_more_than_500_objects_are_in_memory() {
     let mut most = Vec::new();
     for count in [600, 2400] {
         let world = World::with_maps(count).await;

@@ -164,7 +164,7 @@ async fn bindings_of_policies_are_migrated_without_the_right_to_read_parameters(
     bindings.create(&PostParams::default(), &binding).await.expect("created");
     let store = etcd_store(&etcd).await;
     let (_, value) = kept(&store, PLACE).await.swap_remove(0);
-    let old = String::from_utf8_lossy(&value).replace("k8s.io/v1\"", "k8s.io/v1beta1\"");
+    let old = String::from_utf8_lossy(&value).replacen("k8s.io/v1\"", "k8s.io/v1beta1\"", 1);
     store.transact(Txn::new().put(format!("{PLACE}a"), old)).await.expect("written");
     ask(&client, "bindings", "admissionregistration.k8s.io", "validatingadmissionpolicybindings").await;
     let ended = succeeds(&client, "bindings").await;
