@@ -3,8 +3,7 @@
 //! Programs that watch begin with a list, and when a server comes back all of them do so at once: the same list, of the
 //! same revision, for each of them. A list is shared for as long as anybody is being sent it. Whoever asks for it meanwhile
 //! gets the pieces that there are, and makes those that are missing for all others, too. When the last one has it, it is
-//! gone: nothing is kept for somebody who might come. So a list that a client takes at once, as a small or well compressed
-//! one, is seldom shared.
+//! gone: nothing is kept for somebody who might come.
 
 use std::{
     any::Any,

@@ -58,10 +58,11 @@ pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     /// Whether it takes no more requests.
     ended: Arc<AtomicBool>,
+    /// What the other side said when it began.
     most: usize,
 }
 
-/// There is no answer; with the body, if nothing of the request was sent.
+/// There is no answer; with the body, if nothing of the request was sent, or it may be sent again.
 pub(crate) struct Unanswered {
     pub(crate) error: ForwardError,
     pub(crate) body: Option<Body>,
@@ -105,7 +106,8 @@ impl Http2 {
                 let most = sender.current_max_send_streams().clamp(1, MAX_STREAMS);
                 Ok(Self { sender, ended, most })
             }
-            Err(_) => Err(no_answer(Reason::NO_ERROR.into())),
+            // It has ended, and its task has said why.
+            Err(_) => Err(ForwardError::NoAnswer(Arc::new(io::Error::from(io::ErrorKind::UnexpectedEof)))),
         }
     }
 

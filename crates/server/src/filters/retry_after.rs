@@ -17,8 +17,7 @@ pub(crate) struct RetryAfter<H> {
     pub(crate) draining: ShutdownToken,
 }
 
-/// What is said of requests that another server of the fleet sends on. They may be the only ones of their kind that can be
-/// answered by this server alone.
+/// The header of requests that another server of the fleet sends on: this may be the only one that can answer them.
 const SENT_ON: &str = "x-kubernetes-peer-proxied";
 
 /// Whether a request is answered even while the server ends. Requests of a server to itself or its peers
