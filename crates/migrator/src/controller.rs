@@ -18,6 +18,7 @@ use crate::{
     choose::choose,
     decide::Orders,
     definitions::End,
+    limit::Bounds,
     load::Load,
     migration::Migration,
     shared::{Config, Shared},
@@ -55,8 +56,9 @@ impl Migrator {
             config.resources.find(&version, "storageversionmigrations")
         };
         let migrations = VERSIONS.iter().find_map(find).filter(|found| found.storage().is_some())?;
-        let load = Load::new(config.registry.clone());
-        Some(Self(Arc::new(Shared { config, migrations, auditing: OnceLock::new(), load })))
+        let load = |bounds| Load::new(config.registry.clone(), bounds);
+        let (together, alone) = (load(Bounds::TOGETHER), load(Bounds::ALONE));
+        Some(Self(Arc::new(Shared { config, migrations, auditing: OnceLock::new(), together, alone })))
     }
 
     /// Has rewrites written down, as the requests of clients are. Only the first time counts.

@@ -2,13 +2,25 @@
 
 use std::time::{Duration, Instant};
 
-/// The most that is under way at once.
-const MOST: f64 = 32.0;
+/// Between what and what it may be.
+///
+/// It begins with the few. What is slow does not bring it below them: it may be everybody else who is busy, and then one at a
+/// time would take for ever without helping anybody.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    few: f64,
+    most: f64,
+}
 
-/// What there is at once in the beginning. What is slow does not bring it below that: it may be everybody else who is busy,
-/// and then one at a time would take for ever without helping anybody. With so many, etcd 3.6 on two
-/// cores writes nine tenths of what it can at all, and reads take less than twice as long (docs/benchmarks.md).
-const FEW: f64 = 8.0;
+impl Bounds {
+    /// For writes each of which asks the store for itself. With so few, etcd 3.6 on two cores writes nine tenths of what it
+    /// can at all, and reads take less than twice as long (docs/benchmarks.md).
+    pub(crate) const ALONE: Self = Self { few: 8.0, most: 32.0 };
+
+    /// For writes that share requests: those that one request has, and those that are being made for the next. Fewer would be
+    /// more requests, and more to do for the store.
+    pub(crate) const TOGETHER: Self = Self { few: 48.0, most: 64.0 };
+}
 
 /// What is too much is said by all who are under way at once: it counts once in this time.
 const ROUND: Duration = Duration::from_millis(100);
@@ -33,6 +45,7 @@ const FORGET: f64 = 0.25;
 /// that it is too much, and a little less when writes take long, or when reads take longer than they would without.
 #[derive(Debug)]
 pub(crate) struct Limit {
+    bounds: Bounds,
     limit: f64,
     /// What a write takes at its best, in seconds. It forgets slowly, so that a store that became slower is believed.
     best: f64,
@@ -45,8 +58,9 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    pub(crate) fn new() -> Self {
-        Self { limit: FEW, best: f64::INFINITY, usual: None, lately: 0.0, braked: None }
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        let limit = bounds.few;
+        Self { bounds, limit, best: f64::INFINITY, usual: None, lately: 0.0, braked: None }
     }
 
     /// How many writes may be under way.
@@ -66,8 +80,8 @@ impl Limit {
         // One that took very long says no more than one that took too long: what was it that it waited for?
         let took = took.as_secs_f64().min(2.0 * longest_read(usual));
         self.lately += (took - self.lately) * FORGET;
-        if self.are_reads_slow() && self.limit > FEW {
-            self.limit = (self.limit * 0.9).max(FEW);
+        if self.are_reads_slow() && self.limit > self.bounds.few {
+            self.limit = (self.limit * 0.9).max(self.bounds.few);
         }
     }
 
@@ -80,12 +94,13 @@ impl Limit {
         let took = took.as_secs_f64();
         self.best = took.min(self.best * 1.003);
         let more = self.limit + STEP / self.limit;
+        let Bounds { few, most } = self.bounds;
         let is_slow = took > self.best * SLOW_WRITE + BLINK;
         self.limit = match is_slow || self.are_reads_slow() {
-            true if self.limit <= FEW => more.min(FEW),
-            true if is_slow => (self.limit * 0.98).max(FEW),
+            true if self.limit <= few => more.min(few),
+            true if is_slow => (self.limit * 0.98).max(few),
             true => self.limit,
-            false => more.min(MOST),
+            false => more.min(most),
         };
     }
 
@@ -107,10 +122,12 @@ fn longest_read(usual: f64) -> f64 {
 mod tests {
     use super::*;
 
+    const FEW: f64 = Bounds::ALONE.few;
+    const MOST: f64 = Bounds::ALONE.most;
     const FAST: Duration = Duration::from_millis(2);
 
     fn grown() -> Limit {
-        let mut limit = Limit::new();
+        let mut limit = Limit::new(Bounds::ALONE);
         (0..3000).for_each(|_| limit.went_well(FAST));
         assert_eq!(limit.get(), MOST as usize);
         limit
@@ -132,7 +149,7 @@ mod tests {
         assert_eq!(limit.get(), FEW as usize);
         (0..20_000).for_each(|_| limit.went_well(FAST * 50));
         assert!(limit.get() > 10, "the store is slower now: {}", limit.get());
-        let mut limit = Limit::new();
+        let mut limit = Limit::new(Bounds::ALONE);
         limit.went_well(FAST);
         let begin = Instant::now();
         (0..20).for_each(|round| limit.was_too_much(begin + ROUND * round));

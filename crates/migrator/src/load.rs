@@ -1,4 +1,4 @@
-//! How much all migrations of this process write at once, and what everybody else feels of it.
+//! How much the migrations of this process write at once, and what everybody else feels of it.
 
 use std::{
     sync::Arc,
@@ -8,7 +8,7 @@ use std::{
 use concord_registry::Registry;
 use parking_lot::Mutex;
 
-use crate::limit::Limit;
+use crate::limit::{Bounds, Limit};
 
 /// How often it is looked what a read takes while objects are written.
 const LOOK: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ const BELIEVED: Duration = Duration::from_secs(10);
 /// A read that takes longer is not waited for.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// What is shared by all migrations of a process. Reads are those that any client makes: of the newest state there is,
+/// What is shared by all migrations of a process that write in the same way. Reads are those that any client makes: of the newest state there is,
 /// which includes waiting for the store, and for a processor.
 #[derive(Clone)]
 pub(crate) struct Load {
@@ -50,8 +50,8 @@ impl Drop for UnderWay {
 }
 
 impl Load {
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        let state = State { limit: Limit::new(), under_way: 0, measured: None, looked: Instant::now() };
+    pub(crate) fn new(registry: Arc<Registry>, bounds: Bounds) -> Self {
+        let state = State { limit: Limit::new(bounds), under_way: 0, measured: None, looked: Instant::now() };
         Self { registry, state: Arc::new(Mutex::new(state)) }
     }
 

@@ -125,7 +125,7 @@ impl Shared {
                 Err(status) => status,
             };
             if matches!(status.code, 429 | 503) {
-                self.load.was_too_much();
+                resource.storage().inspect(|storage| self.load(storage).was_too_much());
             }
             match meaning(&status, tries) {
                 Meaning::Changed => {}
@@ -166,6 +166,7 @@ impl Shared {
         let body = format!(r#"{{"metadata":{{"resourceVersion":"{revision}"}}}}"#);
         let name = ObjectName { namespace: object.namespace, name: object.name };
         let mut context = self.context();
+        context.together = true;
         context.kept =
             self.config.keyring.clone().map(|keyring| Arc::new(Read { keyring, entry: entry.clone() }) as _);
         let sent = Sent {

@@ -45,8 +45,9 @@ pub(crate) struct Shared {
     pub(crate) migrations: Arc<Resource>,
     /// Where rewrites are written down, if they are.
     pub(crate) auditing: OnceLock<Arc<Auditing>>,
-    /// How much is written at once.
-    pub(crate) load: Load,
+    /// How much is written at once by writes that may share requests to the store, and by those that cannot.
+    pub(crate) together: Load,
+    pub(crate) alone: Load,
 }
 
 /// What a migration is about, as it is served now.
@@ -62,6 +63,11 @@ pub(crate) enum Found {
 impl Shared {
     pub(crate) fn registry(&self) -> &Registry {
         &self.config.registry
+    }
+
+    /// How much of the objects of a storage is written at once. What expires is written one by one.
+    pub(crate) fn load(&self, storage: &Storage) -> &Load {
+        if storage.strategy.time_to_live().is_some() { &self.alone } else { &self.together }
     }
 
     /// A request of the migrator.

@@ -86,7 +86,7 @@ impl Walk<'_> {
         let (current, stale): (Vec<KeyValue>, Vec<KeyValue>) = page.entries.into_iter().partition(is_current);
         let current: Vec<Bytes> = current.into_iter().map(|entry| entry.key).collect();
         if !stale.is_empty() {
-            self.shared.load.prepare().await;
+            self.shared.load(self.storage).prepare().await;
         }
         let written = self.write_and_read_on(stale.into(), progress, pace, page.resume.as_ref()).await;
         *ahead = match written {
@@ -167,7 +167,7 @@ impl Walk<'_> {
             }
             let mut is_enough = false;
             while is_wanted && !stale.is_empty() && pace.wait(Instant::now()).is_zero() {
-                let begun = self.shared.load.begin(under_way.len());
+                let begun = self.shared.load(self.storage).begin(under_way.len());
                 is_enough = begun.is_none();
                 let Some((entry, begun)) = begun.and_then(|begun| Some((stale.pop_front()?, begun))) else {
                     break;
@@ -215,7 +215,7 @@ impl Walk<'_> {
         match outcome {
             Outcome::Written(took) => {
                 progress.migrated += 1;
-                self.shared.load.went_well(*took);
+                self.shared.load(self.storage).went_well(*took);
             }
             Outcome::Current => progress.current += 1,
             Outcome::Gone | Outcome::Unwanted => {}

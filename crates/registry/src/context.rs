@@ -49,6 +49,9 @@ pub struct Context {
     /// What is known of how the object is kept, so that the store does not have to be asked before a write that changes
     /// nothing else.
     pub kept: Option<Arc<dyn Kept>>,
+    /// Whether what is written may share its revision with other writes, see [`concord_store::Txn::together`]: for whoever
+    /// writes many objects of which none is urgent.
+    pub together: bool,
     warnings: Mutex<Warnings>,
     annotations: Mutex<BTreeMap<String, Note>>,
     memory: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -66,6 +69,7 @@ impl Context {
             options: Object::new(),
             condition: None,
             kept: None,
+            together: false,
             warnings: Mutex::new(Warnings::default()),
             annotations: Mutex::default(),
             memory: Mutex::default(),

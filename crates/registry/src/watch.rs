@@ -1,17 +1,15 @@
+mod start;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use concord_codec::{EventType, TypeFields};
-use concord_meta::{
-    ResourceVersion, Status,
-    options::{ListOptions, ReadAt},
-    parse_resource_version,
-};
-use concord_replica::{Batch, Closed, Entry, Error, Event, Subscription};
+use concord_meta::{Status, options::ListOptions};
+use concord_replica::{Batch, Closed, Entry, Event, Subscription};
 use concord_store::Revision;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{Registry, Resource, Selection, Storage, failure, remote::BATCH_OBJECTS};
+use crate::{Resource, Selection, Storage, remote::BATCH_OBJECTS};
 
 /// A watch that is asked for.
 #[derive(Clone, Copy)]
@@ -52,7 +50,8 @@ pub struct Watch {
     storage: Arc<Storage>,
     selection: Selection,
     subscription: Subscription,
-    /// Changes up to here are not said: the client asked for what comes later.
+    /// Changes up to here are not said, since the client asked for what comes later; but for those of this very revision, if
+    /// they are several.
     after: Revision,
     initial: VecDeque<Entry>,
     /// The revision to say once the initial state has been.
@@ -66,117 +65,6 @@ pub struct Watch {
 }
 
 type Translation = AbortOnDropHandle<Result<Vec<WatchEvent>, Status>>;
-
-/// Where a watch starts.
-enum Start {
-    /// With the state not older than that.
-    State(ReadAt),
-    /// With what comes now.
-    Now,
-    /// With what comes after a revision.
-    After(Revision),
-}
-
-impl Start {
-    fn of(options: &ListOptions) -> Result<Self, Status> {
-        let version = parse_resource_version(&options.resource_version)
-            .map_err(|error| Status::untyped(error.to_string()))?;
-        Ok(match (version, options.send_initial_events) {
-            (ResourceVersion::Unset, Some(true)) => Self::State(ReadAt::MostRecent),
-            (ResourceVersion::Any, Some(true)) => Self::State(ReadAt::Any),
-            (ResourceVersion::At(revision), Some(true)) => Self::State(ReadAt::NotOlderThan(revision)),
-            (ResourceVersion::At(revision), _) => Self::After(revision),
-            (ResourceVersion::Unset | ResourceVersion::Any, _) => Self::Now,
-        })
-    }
-}
-
-impl Registry {
-    /// The changes of a collection. A state that is too old or not here yet is not an error of the request: the
-    /// watch begins, and ends with it.
-    ///
-    /// # Errors
-    ///
-    /// 400 for a selector that the kind does not have, 500 for a resource version that is none.
-    pub async fn watch(
-        &self,
-        storage: &Arc<Storage>,
-        request: WatchRequest<'_>,
-    ) -> Result<Result<Watch, WatchEnd>, Status> {
-        if storage.is_over() {
-            return Ok(Err(WatchEnd::Closed));
-        }
-        let options = request.options;
-        let selection =
-            Selection::new(storage, request.namespace, &options.label_selector, &options.field_selector)?;
-        let started = match Start::of(options)? {
-            Start::State(read_at) => self.watch_state(storage, selection, read_at).await,
-            Start::Now => self
-                .replica
-                .newest()
-                .map_err(|error| failure::read_failed(&error))
-                .and_then(|snapshot| self.watch_after(storage, selection, snapshot.revision())),
-            Start::After(revision) => self.watch_after(storage, selection, revision),
-        };
-        Ok(started.map_err(|status| WatchEnd::Error(Box::new(status))))
-    }
-
-    async fn watch_state(
-        &self,
-        storage: &Arc<Storage>,
-        selection: Selection,
-        read_at: ReadAt,
-    ) -> Result<Watch, Status> {
-        self.snapshot(read_at).await?;
-        let scope = selection.scope(storage);
-        let range = scope.range();
-        let (snapshot, subscription) =
-            self.replica.snapshot_and_subscribe(scope).map_err(|error| failure::read_failed(&error))?;
-        let entries = snapshot.scan(&range);
-        // Those that have to be translated are looked at then.
-        let initial = entries.filter(|entry| storage.is_translated() || selection.matches(storage, entry));
-        Ok(Watch {
-            initial: initial.cloned().collect(),
-            initial_end: Some(snapshot.revision()),
-            storage: storage.clone(),
-            selection,
-            subscription,
-            after: 0,
-            pending: VecDeque::new(),
-            translation: None,
-            is_past_end: false,
-        })
-    }
-
-    fn watch_after(
-        &self,
-        storage: &Arc<Storage>,
-        selection: Selection,
-        after: Revision,
-    ) -> Result<Watch, Status> {
-        let scope = selection.scope(storage);
-        let subscription = match self.replica.subscribe(scope.clone(), after) {
-            // A revision of the future is waited for in silence.
-            Err(Error::TooNew { .. }) => self.replica.snapshot_and_subscribe(scope).map(|(_, later)| later),
-            other => other,
-        };
-        let subscription = subscription.map_err(|error| match error {
-            Error::Expired { requested, oldest } => Status::too_old_resource_version(requested, oldest),
-            error => failure::read_failed(&error),
-        })?;
-        Ok(Watch {
-            storage: storage.clone(),
-            selection,
-            subscription,
-            after,
-            initial: VecDeque::new(),
-            initial_end: None,
-            pending: VecDeque::new(),
-            translation: None,
-            is_past_end: false,
-        })
-    }
-}
 
 impl Watch {
     /// What comes next.
@@ -276,7 +164,10 @@ impl Watch {
     fn changes(&mut self, batch: &Batch) -> Vec<Change> {
         let lifetime = self.storage.lifetime.as_ref();
         let is_over = |event: &&Event| lifetime.is_some_and(|lifetime| lifetime.was_over_at(event.revision));
-        let told = batch.iter().filter(|event| event.revision > self.after && !is_over(event));
+        // A batch is one revision.
+        let is_told =
+            |event: &&Event| event.revision > self.after || (event.revision == self.after && batch.len() > 1);
+        let told = batch.iter().filter(is_told).filter(|event| !is_over(event));
         let told = told.map(Change::from).collect();
         self.is_past_end |= batch.iter().any(|event| is_over(&event));
         told

@@ -3,7 +3,8 @@
 //! `cargo bench -p concord-store-etcd` starts a real etcd. Both sides send the same transactions, a compare
 //! and a put of 1 KiB, with the same concurrency over one connection each; the bare side's requests are built
 //! beforehand. Rounds alternate and the median of the ratios of neighbours counts, so that a machine that
-//! gets slower or faster meanwhile does not decide.
+//! gets slower or faster meanwhile does not decide. Then the same of transactions that may share a revision, and what each
+//! costs etcd in processor time.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -49,17 +50,37 @@ async fn main() {
     for concurrency in [1, 16, 64] {
         // Not measured: connections, caches.
         bare_round(&bare, concurrency, length / 4).await;
-        store_round(&store, concurrency, length / 4).await;
+        store_round(&store, concurrency, length / 4, false).await;
         let mut runs = Vec::new();
         for _ in 0..rounds {
             let bare = bare_round(&bare, concurrency, length).await;
-            let store = store_round(&store, concurrency, length).await;
+            let store = store_round(&store, concurrency, length, false).await;
             runs.push((store / bare, bare, store));
         }
         runs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (ratio, bare, store) = runs[runs.len() / 2];
         println!("{concurrency:>3} concurrent: bare {bare:>6.0}/s, store {store:>6.0}/s, ratio {ratio:.3}");
     }
+    for concurrency in [16, 64] {
+        for together in [false, true] {
+            let before = used(cluster.pid(0));
+            let rate = store_round(&store, concurrency, length, together).await;
+            let cost = (used(cluster.pid(0)) - before).as_secs_f64() * 1e6 / (rate * length.as_secs_f64());
+            let how = if together { "together" } else { "alone" };
+            println!("{concurrency:>3} concurrent, {how}: {rate:>6.0}/s, {cost:.0} µs of etcd's time each");
+        }
+    }
+}
+
+/// The time that a process has had on processors.
+fn used(pid: u32) -> Duration {
+    // Linux counts in hundredths of a second.
+    const TICK: u64 = 10;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may have blanks; then the state, which is the third field.
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    Duration::from_millis(ticks.sum::<u64>() * TICK)
 }
 
 /// Transactions per second of `concurrency` tasks that each issue one after another.
@@ -92,10 +113,10 @@ async fn bare_round(client: &KvClient<Channel>, concurrency: usize, length: Dura
     .await
 }
 
-async fn store_round(store: &Arc<EtcdStore>, concurrency: usize, length: Duration) -> f64 {
+async fn store_round(store: &Arc<EtcdStore>, concurrency: usize, length: Duration, together: bool) -> f64 {
     rate(concurrency, length, |n, end| {
-        let (store, txn) =
-            (Arc::clone(store), Txn::new().compare(Compare::absent("absent")).put(key(n), VALUE));
+        let txn = Txn { together, ..Txn::new() };
+        let (store, txn) = (Arc::clone(store), txn.compare(Compare::absent("absent")).put(key(n), VALUE));
         async move {
             let mut done = 0;
             while Instant::now() < end {

@@ -20,8 +20,11 @@ use crate::{
     status::Answer,
 };
 
-/// A lease's id; 0 is none.
+/// A lease's id.
 pub(crate) type Id = i64;
+
+/// No lease.
+pub(crate) const NONE: Id = 0;
 
 /// Revoking a lease deletes its keys in one commit, which must not grow without bound.
 const MAX_KEYS: usize = 1000;
@@ -59,7 +62,7 @@ impl Leases {
                     grant(client, *ttl, Duration::ZERO).await?.id
                 }
                 Write::Put { ttl: Some(ttl), .. } => self.for_ttl(client, *ttl).await?,
-                Write::Put { ttl: None, .. } | Write::Delete { .. } => 0,
+                Write::Put { ttl: None, .. } | Write::Delete { .. } => NONE,
             });
         }
         Ok(ids)

@@ -15,6 +15,7 @@ mod compactor;
 mod config;
 mod convert;
 mod follow;
+mod group;
 mod lease;
 mod member;
 mod pb;

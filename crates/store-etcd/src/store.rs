@@ -12,6 +12,7 @@ use crate::{
     compactor,
     config::Config,
     follow::follow,
+    group::{self, Groups},
     lease::{self, Leases},
     scan,
     scan::EntrySize,
@@ -23,14 +24,16 @@ use crate::{
 /// Reads are tried again on other members until the request timeout; so are writes, as long as it is
 /// certain that they did not happen. A time to live counts from the call.
 ///
-/// Dropping the store ends its background compaction and the streams it gave out.
+/// Dropping the store ends what it does in the background and the streams it gave out.
 #[derive(Debug)]
 pub struct EtcdStore {
     client: Arc<Client>,
     leases: Leases,
     sizes: EntrySize,
     shutdown: CancellationToken,
-    compactor: Mutex<Option<JoinHandle<()>>>,
+    groups: Groups,
+    /// What it does besides answering: compaction, and transactions that are committed together.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl EtcdStore {
@@ -45,15 +48,22 @@ impl EtcdStore {
     pub async fn open(config: Config) -> Result<Self, Error> {
         let client = Arc::new(Client::new(&config).await?);
         let shutdown = CancellationToken::new();
-        let compactor = (!config.compaction_interval.is_zero()).then(|| {
-            tokio::spawn(compactor::run(Arc::clone(&client), config.compaction_interval, shutdown.clone()))
-        });
+        let (groups, grouping) = Groups::new(Arc::clone(&client));
+        let ends = shutdown.clone();
+        let mut tasks =
+            vec![tokio::spawn(async move { ends.run_until_cancelled(grouping).await.unwrap_or_default() })];
+        if !config.compaction_interval.is_zero() {
+            let compaction =
+                compactor::run(Arc::clone(&client), config.compaction_interval, shutdown.clone());
+            tasks.push(tokio::spawn(compaction));
+        }
         Ok(Self {
             client,
             leases: Leases::default(),
             sizes: EntrySize::default(),
+            groups,
             shutdown,
-            compactor: Mutex::new(compactor),
+            tasks: Mutex::new(tasks),
         })
     }
 
@@ -66,13 +76,13 @@ impl EtcdStore {
         self.client.size().await
     }
 
-    /// Ends the streams given out and the background compaction, and waits for the latter.
+    /// Ends the streams given out and what runs in the background, and waits for the latter.
     pub async fn shutdown(&self) {
         self.shutdown.cancel();
-        let compactor = self.compactor.lock().take();
-        if let Some(compactor) = compactor {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
             // It only ends early by panicking, which the runtime has reported.
-            compactor.await.ok();
+            task.await.ok();
         }
     }
 }
@@ -86,7 +96,11 @@ impl Drop for EtcdStore {
 #[async_trait]
 impl Store for EtcdStore {
     async fn transact(&self, txn: Txn) -> Result<Committed, Error> {
-        txn::transact(&self.client, &self.leases, &txn).await
+        txn::check(&self.client, &txn)?;
+        match group::takes(&txn) {
+            true => self.groups.transact(txn).await,
+            false => txn::transact(&self.client, &self.leases, &txn).await,
+        }
     }
 
     async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {

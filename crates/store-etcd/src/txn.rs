@@ -7,8 +7,10 @@ use crate::{
     call::{Client, Effect, with_leader},
     convert,
     lease::{self, Leases},
+    member::Member,
     pb::etcdserverpb::{
-        self as pb, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest, TxnResponse,
+        self as pb, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, ResponseHeader, TxnRequest,
+        TxnResponse,
         compare::{CompareTarget, TargetUnion},
         request_op::Request,
         response_op::Response,
@@ -24,19 +26,10 @@ const LEASE_ATTEMPTS: usize = 3;
 
 /// Carries out [`concord_store::Store::transact`].
 pub(crate) async fn transact(client: &Client, leases: &Leases, txn: &Txn) -> Result<Committed, Error> {
-    txn.validate()?;
-    check_visible(client, txn)?;
     for _ in 0..LEASE_ATTEMPTS {
         let granted = leases.for_writes(client, txn).await?;
-        let request = request(txn, &granted);
-        let answer = client
-            .call(Effect::Write, |member| {
-                let (mut kv, request) = (member.kv.clone(), with_leader(request.clone()));
-                async move { kv.txn(request).await }
-            })
-            .await;
-        match answer {
-            Ok(response) => return outcome(txn, &response),
+        match send(client, &request(txn, &granted)).await {
+            Ok(response) => return outcome(txn, &response, response.header.as_ref()),
             // The transaction did not happen.
             Err(Answer::LeaseNotFound) => leases.forget(&granted),
             Err(answer) => return Err(failure(txn, answer)),
@@ -45,7 +38,18 @@ pub(crate) async fn transact(client: &Client, leases: &Leases, txn: &Txn) -> Res
     Err(Error::unavailable("leases expire as soon as they are granted"))
 }
 
-fn check_visible(client: &Client, txn: &Txn) -> Result<(), Error> {
+/// Sends a transaction, once.
+pub(crate) async fn send(client: &Client, request: &TxnRequest) -> Result<TxnResponse, Answer> {
+    let txn = |member: &Member| {
+        let (mut kv, request) = (member.kv.clone(), with_leader(request.clone()));
+        async move { kv.txn(request).await }
+    };
+    client.call(Effect::Write, txn).await
+}
+
+/// Checks what no etcd should be asked for.
+pub(crate) fn check(client: &Client, txn: &Txn) -> Result<(), Error> {
+    txn.validate()?;
     let compared = txn.compares.iter().map(|compare| &compare.key);
     let written = txn.writes.iter().map(Write::key);
     match compared.chain(written).chain(&txn.reads_on_failure).find(|key| !client.visible.contains(key)) {
@@ -54,7 +58,8 @@ fn check_visible(client: &Client, txn: &Txn) -> Result<(), Error> {
     }
 }
 
-fn request(txn: &Txn, leases: &[lease::Id]) -> TxnRequest {
+/// A transaction as etcd has it, with a lease for each write.
+pub(crate) fn request(txn: &Txn, leases: &[lease::Id]) -> TxnRequest {
     let mut success: Vec<RequestOp> =
         txn.writes.iter().zip(leases).map(|(write, lease)| write_op(write, *lease)).collect();
     if success.is_empty() {
@@ -103,12 +108,17 @@ fn read_op(key: &Bytes) -> RequestOp {
     op(Request::RequestRange(RangeRequest { key: key.clone(), ..Default::default() }))
 }
 
-fn op(request: Request) -> RequestOp {
+pub(crate) fn op(request: Request) -> RequestOp {
     RequestOp { request: Some(request) }
 }
 
-fn outcome(txn: &Txn, response: &TxnResponse) -> Result<Committed, Error> {
-    let revision = convert::revision(response.header.as_ref());
+/// What became of a transaction. The header is that of the whole answer, of which this may be a part.
+pub(crate) fn outcome(
+    txn: &Txn,
+    response: &TxnResponse,
+    header: Option<&ResponseHeader>,
+) -> Result<Committed, Error> {
+    let revision = convert::revision(header);
     if response.succeeded {
         // It was applied, whatever else the answer lacks.
         let revision = revision.map_err(Error::outcome_unknown)?;
@@ -124,7 +134,7 @@ fn outcome(txn: &Txn, response: &TxnResponse) -> Result<Committed, Error> {
     Err(Error::CompareFailed(Box::new(CompareFailed { revision: revision?, current: current.collect() })))
 }
 
-fn failure(txn: &Txn, answer: Answer) -> Error {
+pub(crate) fn failure(txn: &Txn, answer: Answer) -> Error {
     match answer {
         Answer::TooLarge => {
             let (size, limit) = (txn.size(), concord_store::MAX_REQUEST_BYTES);

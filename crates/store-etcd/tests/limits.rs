@@ -32,6 +32,38 @@ async fn too_much_at_once_is_too_large() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_come_together_does_and_an_etcd_that_takes_less_gets_less() {
+    for (most, args) in [(100, vec![]), (1, vec!["--max-txn-ops=4".to_owned()])] {
+        let cluster = Cluster::start(Options { args, ..Options::default() }).await.expect("an etcd");
+        let store = open(&cluster).await;
+        let fence = put(&store, "fence", "v").await;
+        let write = |n: usize| {
+            // Every fifth one must not happen.
+            let fence = Compare::mod_revision("fence", if n % 5 == 0 { fence + 1 } else { fence });
+            let txn = Txn::new().together().compare(fence).put(format!("k{n}"), "v").read_on_failure("fence");
+            store.transact(txn)
+        };
+        let answers = within(join_all((0..100).map(write))).await;
+        let mut revisions = BTreeSet::new();
+        for (n, answer) in answers.into_iter().enumerate() {
+            match answer {
+                Ok(committed) if n % 5 != 0 => drop(revisions.insert(committed.revision)),
+                Err(Error::CompareFailed(failed)) if n % 5 == 0 => {
+                    assert_eq!(failed.current[0].as_ref().expect("there").mod_revision, fence);
+                }
+                other => panic!("{n}: {other:?}"),
+            }
+        }
+        assert_eq!(revisions.last(), Some(&within(store.current_revision()).await.expect("a revision")));
+        let written = within(store.scan(Scan::new(KeyRange::prefix("k"), 200))).await.expect("read").entries;
+        assert_eq!(written.len(), 80);
+        assert!(written.iter().all(|entry| revisions.contains(&entry.mod_revision)));
+        // One commit may have been under way alone before the others came.
+        assert!(if most == 1 { revisions.len() == 80 } else { revisions.len() < 20 }, "{}", revisions.len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn its_size_is_told_and_grows() {
     let cluster = Cluster::single().await.expect("an etcd");
     let store = open(&cluster).await;

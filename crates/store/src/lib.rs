@@ -53,6 +53,8 @@ pub trait Store: Send + Sync + 'static {
     /// Evaluates the comparisons of `txn` and, if all hold, applies its writes under one new
     /// revision. It is durable when this returns.
     ///
+    /// Two transactions have the same revision only if both are [`Txn::together`].
+    ///
     /// A transaction that changes nothing (no writes, or only deletes of absent keys) takes no
     /// revision and reports the current one.
     ///

@@ -103,6 +103,9 @@ pub struct Txn {
     /// Whether what it puts with a time to live may be refreshed, see [`crate::Store::refresh`]. Other keys may share one
     /// time to live, where that is cheaper.
     pub refreshable: bool,
+    /// Whether it may take one revision together with others of which that is true as well, where that is cheaper. Each is
+    /// still decided by its own comparisons, as if they came one after the other.
+    pub together: bool,
 }
 
 impl Txn {
@@ -136,6 +139,13 @@ impl Txn {
     #[must_use]
     pub fn refreshable(mut self) -> Self {
         self.refreshable = true;
+        self
+    }
+
+    /// Lets it take one revision together with others, see [`Txn::together`].
+    #[must_use]
+    pub fn together(mut self) -> Self {
+        self.together = true;
         self
     }
 

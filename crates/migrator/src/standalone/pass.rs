@@ -11,7 +11,14 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Answer, Ask, Server, Standalone, Stop, good, said, target::Target};
-use crate::{Progress, limit::Limit, meter::Meter, migration::Migration, pace::Pace, shared::MANAGER};
+use crate::{
+    Progress,
+    limit::{Bounds, Limit},
+    meter::Meter,
+    migration::Migration,
+    pace::Pace,
+    shared::MANAGER,
+};
 
 /// How many objects are listed at once.
 const PAGE: usize = 500;
@@ -63,7 +70,7 @@ impl<'a, S: Server> Pass<'a, S> {
         progress: &'a mut Progress,
     ) -> Self {
         "Migrating".clone_into(&mut progress.phase);
-        let limit = Arc::new(Mutex::new(Limit::new()));
+        let limit = Arc::new(Mutex::new(Limit::new(Bounds::ALONE)));
         Self { migrator, migration, target, progress, limit, pace: Pace::default() }
     }
 

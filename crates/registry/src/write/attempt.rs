@@ -36,13 +36,19 @@ pub(super) struct Attempts<'a> {
     storage: &'a Storage,
     key: Bytes,
     fresh: bool,
+    together: bool,
     started: Instant,
 }
 
 impl<'a> Attempts<'a> {
     /// A dry run is decided on the newest state from the beginning: no transaction tells it that there was a newer one.
     pub(super) fn new(registry: &'a Registry, storage: &'a Storage, key: Bytes, dry_run: bool) -> Self {
-        Self { registry, storage, key, fresh: dry_run, started: Instant::now() }
+        Self { registry, storage, key, fresh: dry_run, together: false, started: Instant::now() }
+    }
+
+    /// What is written may share its revision with other writes, if this is so.
+    pub(super) fn together(self, together: bool) -> Self {
+        Self { together, ..self }
     }
 
     pub(super) fn key(&self) -> &Bytes {
@@ -87,7 +93,7 @@ impl<'a> Attempts<'a> {
             (Some(_), Decision::Put(_)) => "update",
             (None, Decision::Put(_)) => "create",
         };
-        let mut txn = Txn::new().compare(condition);
+        let mut txn = Txn { together: self.together, ..Txn::new() }.compare(condition);
         txn.compares.extend(guard.compares);
         txn.writes.extend(guard.writes);
         let mut txn = match (decision, self.storage.strategy.time_to_live()) {

@@ -69,8 +69,9 @@ impl Registry {
 
     /// Changes an object, again and again until nobody else changed it in between.
     pub(super) async fn edit(&self, edit: &Edit<'_>) -> Result<Written, Status> {
-        let mut attempts =
-            Attempts::new(self, edit.storage, edit.storage.key(edit.name), edit.context.dry_run);
+        let Edit { context, storage, name, .. } = *edit;
+        let attempts = Attempts::new(self, storage, storage.key(name), context.dry_run);
+        let mut attempts = attempts.together(context.together);
         loop {
             let live = attempts.live().await?;
             let (plan, guard) = match self.plan(edit, &live).await {

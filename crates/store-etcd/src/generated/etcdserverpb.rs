@@ -64,14 +64,14 @@ pub struct DeleteRangeRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteRangeResponse {}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RequestOp {
-    #[prost(oneof = "request_op::Request", tags = "1, 2, 3")]
+    #[prost(oneof = "request_op::Request", tags = "1, 2, 3, 4")]
     pub request: ::core::option::Option<request_op::Request>,
 }
 /// Nested message and enum types in `RequestOp`.
 pub mod request_op {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Request {
         #[prost(message, tag = "1")]
         RequestRange(super::RangeRequest),
@@ -79,11 +79,13 @@ pub mod request_op {
         RequestPut(super::PutRequest),
         #[prost(message, tag = "3")]
         RequestDeleteRange(super::DeleteRangeRequest),
+        #[prost(message, tag = "4")]
+        RequestTxn(super::TxnRequest),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResponseOp {
-    #[prost(oneof = "response_op::Response", tags = "1, 2, 3")]
+    #[prost(oneof = "response_op::Response", tags = "1, 2, 3, 4")]
     pub response: ::core::option::Option<response_op::Response>,
 }
 /// Nested message and enum types in `ResponseOp`.
@@ -96,6 +98,8 @@ pub mod response_op {
         ResponsePut(super::PutResponse),
         #[prost(message, tag = "3")]
         ResponseDeleteRange(super::DeleteRangeResponse),
+        #[prost(message, tag = "4")]
+        ResponseTxn(super::TxnResponse),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

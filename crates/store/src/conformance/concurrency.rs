@@ -1,5 +1,5 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,41 +12,91 @@ use futures_util::future::join_all;
 use super::{Subject, take_until};
 use crate::{Change, Commit, Compare, Error, Txn};
 
-/// Sixteen clients increment four counters by compare-and-set.
+const CLIENTS: usize = 16;
+const INCREMENTS: usize = 25;
+const COUNTERS: usize = 4;
+
 pub(super) async fn counters_lose_no_increment(s: Subject) {
-    const CLIENTS: usize = 16;
-    const INCREMENTS: usize = 25;
-    let clients = (0..CLIENTS).map(|client| {
-        let s = s.clone();
-        tokio::spawn(async move {
-            let mut revisions = Vec::new();
-            for n in 0..INCREMENTS {
-                revisions.push(increment(&s, &format!("{}", (client + n) % 4)).await);
-            }
-            revisions
-        })
-    });
-    let mut revisions = Vec::new();
-    for client in join_all(clients).await {
-        revisions.extend(client.expect("no client panics"));
-    }
+    let mut revisions: Vec<u64> = count(&s, false).await.into_iter().map(|(_, revision)| revision).collect();
     revisions.sort_unstable();
     revisions.dedup();
     assert_eq!(revisions.len(), CLIENTS * INCREMENTS, "every commit has a revision of its own");
+}
+
+/// The same with increments that may share a revision, though never with one of the same counter.
+pub(super) async fn counters_lose_no_increment_together(s: Subject) {
+    let start = s.revision().await;
+    let answered: BTreeSet<_> = count(&s, true).await.into_iter().collect();
+    assert_eq!(answered.len(), CLIENTS * INCREMENTS, "increments of one counter have revisions of their own");
+    let commits = take_until(&mut s.store.follow(start), start, s.revision().await).await;
+    let changes = commits.into_iter().flat_map(|commit| commit.changes);
+    let followed: BTreeSet<_> = changes
+        .map(|change| match change {
+            Change::Put(kv) => (kv.key, kv.mod_revision),
+            Change::Delete { key } => panic!("{key:?} was never deleted"),
+        })
+        .collect();
+    assert_eq!(followed, answered, "the log has each of them at the revision that was answered");
+}
+
+/// Sixteen clients increment four counters by compare-and-set. Which counter, and at which revision, for each increment.
+async fn count(s: &Subject, together: bool) -> Vec<(Bytes, u64)> {
+    let clients = (0..CLIENTS).map(|client| {
+        let s = s.clone();
+        tokio::spawn(async move {
+            let mut done = Vec::new();
+            for n in 0..INCREMENTS {
+                let name = format!("{}", (client + n) % COUNTERS);
+                done.push((s.key(&name), increment(&s, &name, together).await));
+            }
+            done
+        })
+    });
+    let mut done = Vec::new();
+    for client in join_all(clients).await {
+        done.extend(client.expect("no client panics"));
+    }
     let mut total = 0;
-    for n in 0..4 {
+    for n in 0..COUNTERS {
         total += number(&s.get(&format!("{n}")).await.expect("written").value);
     }
     assert_eq!(total, (CLIENTS * INCREMENTS) as u64);
+    done
 }
 
-async fn increment(s: &Subject, name: &str) -> u64 {
+/// Of two transactions each of which writes what must be absent for the other, one happens, however they are sent.
+pub(super) async fn what_comes_together_is_as_if_it_came_one_after_the_other(s: Subject) {
+    const PAIRS: usize = 60;
+    let take = |own: String, other: String| {
+        let txn = Txn::new().together().compare(Compare::absent(s.key(&other)));
+        let txn = txn.put(s.key(&own), "taken").read_on_failure(s.key(&other));
+        let s = s.clone();
+        tokio::spawn(async move { s.store.transact(txn).await })
+    };
+    let pairs = (0..PAIRS).map(|n| {
+        let (left, right) = (take(format!("l{n}"), format!("r{n}")), take(format!("r{n}"), format!("l{n}")));
+        async move { (left.await.expect("no panic"), right.await.expect("no panic")) }
+    });
+    for (n, pair) in join_all(pairs).await.into_iter().enumerate() {
+        let (committed, failed) = match pair {
+            (Ok(committed), Err(failed)) | (Err(failed), Ok(committed)) => (committed, failed),
+            pair => panic!("exactly one of the pair {n} happens: {pair:?}"),
+        };
+        let Error::CompareFailed(failed) = failed else { panic!("{failed}") };
+        let seen = failed.current[0].as_ref().expect("the other one was there");
+        assert_eq!((seen.value.as_ref(), seen.mod_revision), (b"taken".as_ref(), committed.revision));
+        assert!(failed.revision >= committed.revision);
+    }
+}
+
+async fn increment(s: &Subject, name: &str, together: bool) -> u64 {
     loop {
         let (compare, next) = match s.get(name).await {
             Some(kv) => (Compare::mod_revision(s.key(name), kv.mod_revision), number(&kv.value) + 1),
             None => (Compare::absent(s.key(name)), 1),
         };
-        match s.store.transact(Txn::new().compare(compare).put(s.key(name), next.to_string())).await {
+        let txn = Txn { together, ..Txn::new() }.compare(compare).put(s.key(name), next.to_string());
+        match s.store.transact(txn).await {
             Ok(committed) => return committed.revision,
             Err(Error::CompareFailed(_)) => {}
             Err(other) => panic!("{other}"),

@@ -60,6 +60,8 @@ const CASES: &[Case] = cases![
     bad_input::the_future_is_not_readable,
     bad_input::values_up_to_the_limit_are_kept_whole,
     concurrency::counters_lose_no_increment,
+    concurrency::counters_lose_no_increment_together,
+    concurrency::what_comes_together_is_as_if_it_came_one_after_the_other,
     concurrency::the_current_revision_is_never_behind_an_answer,
     concurrency::scans_agree_with_the_log,
 ];
