@@ -1,7 +1,8 @@
 //! What a replica costs: changes applied per second, scans, subscribers, memory, fan-out, load.
 //!
 //! A plain program, because most of it measures one long run rather than a repeated call:
-//! `cargo bench -p concord-replica`, or with a part: `-- memory`, `apply`, `scan` or `subscribe`. Numbers
+//! `cargo bench -p concord-replica`, or with a part: `-- memory`, `apply`, `scan`, `subscribe` or
+//! `large`. Numbers
 //! of one run may be compared with each other.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
@@ -140,15 +141,57 @@ impl World {
 
     /// Applies prepared updates and returns changes per second.
     async fn apply(&mut self, count: u64, run: u64, keys: u64) -> f64 {
-        let prepared = updates(count, run, keys, self.next);
+        self.feed(updates(count, run, keys, self.next)).await
+    }
+
+    /// Applies runs of one change per commit and returns changes per second.
+    async fn feed(&mut self, runs: Vec<Vec<Commit>>) -> f64 {
+        let count = runs.iter().map(Vec::len).sum::<usize>() as u64;
         self.next += count;
         let begin = Instant::now();
-        for run in prepared {
+        for run in runs {
             self.runs.try_send(run).expect("the queue is long enough");
         }
         self.replica.not_older_than(self.next - 1, PATIENCE).await.expect("applies");
         count as f64 / begin.elapsed().as_secs_f64()
     }
+}
+
+/// A value of about 20 KB, as a definition has: names and descriptions of fields.
+fn definition(revision: Revision) -> Bytes {
+    let words = "the of a pod that is set by an object when its name or value can not be used for this field to list \
+                 all secrets in same namespace as spec volume status resource condition defaults must controller";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let next =
+        |n: &u64| Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    let mut numbers = std::iter::successors(Some(revision), next).map(|number| (number >> 33) as usize);
+    let mut text = format!("{{\"revision\":{revision}");
+    while text.len() < 20_000 {
+        let description: Vec<&str> = numbers.by_ref().take(40).map(|n| words[n % words.len()]).collect();
+        text += &format!(",\"field{}\":{{\"description\":\"{}\"}}", text.len(), description.join(" "));
+    }
+    text.into()
+}
+
+/// Values that the history packs.
+async fn large() {
+    let (mut world, count, keys) = (World::new(Config::default()).await, 2_000, 500);
+    let change = |revision| KeyValue { value: definition(revision), ..entry(revision % keys, revision) };
+    let commit = |revision| Commit { revision, changes: vec![Change::Put(change(revision))] };
+    let runs = |first| (first..first + count).map(|revision| vec![commit(revision)]).collect();
+    // The first ones supersede what is small.
+    world.feed(runs(world.next)).await;
+    let before = world.replica.status().window_bytes;
+    let rate = world.feed(runs(world.next)).await;
+    row("a change of a value of 20 KB, one per run", &format!("{:.0} µs", 1e6 / rate));
+    let grown = world.replica.status().window_bytes - before;
+    row("what the history takes for it", &format!("{} bytes", grown / count as usize));
+    let past = world.replica.at(world.next - 1 - keys).expect("in the window");
+    let begin = Instant::now();
+    let bytes: usize = past.scan(&KeyRange::all()).map(|entry| entry.value.len()).sum();
+    assert!(black_box(bytes) > ENTRIES as usize * VALUE);
+    let elapsed = begin.elapsed().as_secs_f64() * 1e3;
+    row("scan of the past that unpacks 500 of them", &format!("{elapsed:.1} ms"));
 }
 
 fn row(what: &str, value: &str) {
@@ -341,6 +384,9 @@ fn main() {
         if wanted("subscribe") {
             others_subscribers().await;
             fan_out().await;
+        }
+        if wanted("large") {
+            large().await;
         }
     });
 }

@@ -5,13 +5,16 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use crate::{
-    Closed, Config, Error, Event, Phase, Snapshot, backoff::Backoff, live::Live, ring::Ring, shared::Shared,
-    state::State, view::Views, window::Window,
+    Closed, Config, Error, Event, Phase, Snapshot, backoff::Backoff, kept::is_large, live::Live, ring::Ring,
+    shared::Shared, state::State, view::Views, window::Window,
 };
 
 /// How many changes are applied before a snapshot is published and others get the processor. More
 /// per run is faster, because a tree node is copied at most once per run; fewer are fresher.
 const RUN_CHANGES: usize = 512;
+/// Packing so many bytes that were superseded takes as long as applying one change, or a little longer.
+/// So a run takes a few milliseconds at most, also if all its values are large.
+const CHANGE_BYTES: usize = 1 << 10;
 
 /// The one task that changes anything: it loads, follows, applies, feeds and publishes.
 pub(crate) struct Applier {
@@ -23,6 +26,8 @@ pub(crate) struct Applier {
     window: Window,
     /// Emptied and filled again for each run.
     events: Vec<Event>,
+    /// What the run has cost so far, in changes.
+    cost: usize,
     touched: Vec<Arc<Ring>>,
 }
 
@@ -40,7 +45,8 @@ impl Applier {
     pub(crate) fn new(store: Arc<dyn Store>, config: Config, shared: Arc<Shared>, views: Views) -> Self {
         let backoff = Backoff::new(config.backoff_min, config.backoff_max);
         let window = Window::new(config.window_bytes, config.window_age);
-        Self { store, config, shared, views, backoff, window, events: Vec::new(), touched: Vec::new() }
+        let (events, touched) = (Vec::new(), Vec::new());
+        Self { store, config, shared, views, backoff, window, events, cost: 0, touched }
     }
 
     /// Runs until a view panics. May be dropped at any point: nothing is done by halves across an
@@ -101,6 +107,7 @@ impl Applier {
         let snapshot = Snapshot::new(state.clone());
         self.views.reset(&snapshot)?;
         self.events.clear();
+        self.cost = 0;
         self.window = Window::new(self.config.window_bytes, self.config.window_age);
         let replaced = {
             let mut feed = self.shared.feed.lock();
@@ -147,10 +154,12 @@ impl Applier {
             if commit.revision != expected {
                 return Err(End::Reload(format!("revision {} came for {expected}", commit.revision)));
             }
-            let changes = commit.changes.into_iter();
-            self.events.extend(changes.filter_map(|change| state.apply(expected, change)));
+            for event in commit.changes.into_iter().filter_map(|change| state.apply(expected, change)) {
+                self.cost += cost(&event);
+                self.events.push(event);
+            }
             state.revision = expected;
-            if self.events.len() >= RUN_CHANGES {
+            if self.cost >= RUN_CHANGES {
                 self.finish_run(state).map_err(End::Failed)?;
                 tokio::task::yield_now().await;
             }
@@ -172,6 +181,7 @@ impl Applier {
             self.shared.publish(Snapshot::new(state.clone()))
         };
         self.events.clear();
+        self.cost = 0;
         // Only now, so that a run of many commits wakes everyone once.
         self.touched.drain(..).for_each(|ring| ring.wake());
         self.shared.wake();
@@ -192,6 +202,12 @@ impl Applier {
         state.oldest = self.window.evict(&mut state.history, now).unwrap_or(state.oldest);
         self.shared.window_bytes.store(self.window.bytes(), Ordering::Relaxed);
     }
+}
+
+/// How long an event takes to be applied, in changes that supersede nothing large.
+fn cost(event: &Event) -> usize {
+    let packed = event.previous().filter(|entry| is_large(entry));
+    1 + packed.map_or(0, |entry| entry.value.len() / CHANGE_BYTES)
 }
 
 /// Reads all keys, page by page, at the revision of the first page. If that is compacted before the

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, time::Duration};
 #[derive(Debug, Clone)]
 pub struct Config {
     /// How many bytes of superseded values the history window may keep, with a fixed surcharge per
-    /// change. Default 64 MiB: five minutes of a busy control plane.
+    /// change; those that it packs count as what they take then. Default 64 MiB: five minutes of a busy control plane.
     pub window_bytes: usize,
     /// How long a change stays in the history window unless the bytes run out first. Default 5
     /// minutes, which is how long kube-apiserver lets etcd keep old revisions.

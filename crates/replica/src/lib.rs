@@ -33,14 +33,18 @@ mod error;
 mod event;
 mod feed;
 mod history;
+mod kept;
 mod live;
+mod packed;
 mod prefix;
+mod record;
 mod replica;
 mod ring;
 mod shared;
 mod snapshot;
 mod state;
 mod subscription;
+mod unpacked;
 mod view;
 mod window;
 

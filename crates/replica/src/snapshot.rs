@@ -6,8 +6,10 @@ use concord_store::{KeyRange, Revision};
 use crate::{
     Entry, Error,
     history::{History, OverlayIter},
+    kept::Kept,
     live::LiveIter,
-    state::State,
+    state::{Found, State},
+    unpacked::Unpacked,
 };
 
 /// The whole keyspace at one revision.
@@ -20,12 +22,29 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     state: Arc<State>,
+    /// `None` at the newest revision that the state knows.
+    past: Option<Past>,
+}
+
+/// What a snapshot of an older revision has besides.
+#[derive(Debug, Clone)]
+struct Past {
     revision: Revision,
+    unpacked: Arc<Unpacked>,
+}
+
+impl Past {
+    fn lend<'a>(&'a self, found: Found<'a>) -> &'a Entry {
+        match found {
+            Found::Live(entry) | Found::Past(Kept::Small(entry)) => entry,
+            Found::Past(kept) => self.unpacked.lend(kept.entry()),
+        }
+    }
 }
 
 impl Snapshot {
     pub(crate) fn new(state: State) -> Self {
-        Self { revision: state.revision, state: Arc::new(state) }
+        Self { state: Arc::new(state), past: None }
     }
 
     pub(crate) fn history(&self) -> &History {
@@ -34,7 +53,7 @@ impl Snapshot {
 
     /// The revision this is the state of.
     pub fn revision(&self) -> Revision {
-        self.revision
+        self.past.as_ref().map_or(self.state.revision, |past| past.revision)
     }
 
     /// The oldest revision [`Snapshot::at`] can answer.
@@ -55,48 +74,53 @@ impl Snapshot {
         if revision > self.state.revision {
             return Err(Error::TooNew { requested: revision, current: self.state.revision });
         }
-        Ok(Self { state: Arc::clone(&self.state), revision })
+        let past = (revision < self.state.revision).then(|| Past { revision, unpacked: Arc::default() });
+        Ok(Self { state: Arc::clone(&self.state), past })
     }
 
     /// The entry of `key`, if it exists.
     pub fn get(&self, key: &[u8]) -> Option<&Entry> {
-        self.state.get(key, self.revision)
+        match &self.past {
+            None => self.state.get(key),
+            Some(past) => self.state.get_at(key, past.revision).map(|found| past.lend(found)),
+        }
     }
 
     /// The entries of `range`, in key order.
     pub fn scan(&self, range: &KeyRange) -> Entries<'_> {
-        Entries(if range.is_empty() {
-            Source::Nothing
-        } else if self.revision == self.state.revision {
-            Source::Newest(self.state.live(range))
-        } else {
-            Source::Past(Merge {
-                live: self.state.live(range).peekable(),
-                past: self.state.history.overlay(range, self.revision).into_iter().peekable(),
-            })
+        Entries(match &self.past {
+            _ if range.is_empty() => Source::Nothing,
+            None => Source::Newest(self.state.live(range)),
+            Some(past) => Source::Past(self.merge(range, past), past),
         })
+    }
+
+    fn merge(&self, range: &KeyRange, past: &Past) -> Merge<'_> {
+        Merge {
+            live: self.state.live(range).peekable(),
+            past: self.state.history.overlay(range, past.revision).into_iter().peekable(),
+        }
     }
 
     /// The first `limit` entries of `range`, and where to go on.
     pub fn page(&self, range: &KeyRange, limit: NonZeroUsize) -> Page {
         let mut entries = self.scan(range);
         let page = entries.by_ref().take(limit.get()).cloned().collect();
-        Page { entries: page, resume: entries.next().map(|entry| entry.key.clone()) }
+        Page { entries: page, resume: entries.find_next().map(|found| found.key().clone()) }
     }
 
     /// How many keys there are. Immediate at the newest revision of the snapshot, a walk over all
     /// keys at an older one.
     pub fn len(&self) -> usize {
-        if self.revision == self.state.revision {
-            self.state.len()
-        } else {
-            self.scan(&KeyRange::all()).count()
+        match self.past {
+            None => self.state.len(),
+            Some(_) => self.scan(&KeyRange::all()).count(),
         }
     }
 
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.scan(&KeyRange::all()).next().is_none()
+        self.scan(&KeyRange::all()).find_next().is_none()
     }
 }
 
@@ -111,13 +135,25 @@ pub struct Page {
 }
 
 /// The entries of a range of a [`Snapshot`], in key order. Yields references. At the newest revision
-/// of the snapshot it goes straight through them; at an older one it first collects what changed since.
+/// of the snapshot it goes straight through them; at an older one it first collects what changed since,
+/// and unpacks what is large. What was unpacked is held by the snapshot until it is dropped.
 pub struct Entries<'a>(Source<'a>);
 
 enum Source<'a> {
     Nothing,
     Newest(LiveIter<'a>),
-    Past(Merge<'a>),
+    Past(Merge<'a>, &'a Past),
+}
+
+impl<'a> Entries<'a> {
+    /// Where the next entry is. Unpacks nothing.
+    fn find_next(&mut self) -> Option<Found<'a>> {
+        match &mut self.0 {
+            Source::Nothing => None,
+            Source::Newest(live) => live.next().map(Found::Live),
+            Source::Past(merge, _) => merge.next(),
+        }
+    }
 }
 
 impl<'a> Iterator for Entries<'a> {
@@ -127,8 +163,12 @@ impl<'a> Iterator for Entries<'a> {
         match &mut self.0 {
             Source::Nothing => None,
             Source::Newest(live) => live.next(),
-            Source::Past(merge) => merge.next(),
+            Source::Past(merge, past) => merge.next().map(|found| past.lend(found)),
         }
+    }
+
+    fn count(mut self) -> usize {
+        std::iter::from_fn(|| self.find_next()).count()
     }
 }
 
@@ -145,7 +185,7 @@ struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    fn next(&mut self) -> Option<&'a Entry> {
+    fn next(&mut self) -> Option<Found<'a>> {
         loop {
             let order = match (self.live.peek(), self.past.peek()) {
                 (None, None) => return None,
@@ -155,11 +195,11 @@ impl<'a> Merge<'a> {
             };
             let live = if order.is_le() { self.live.next() } else { None };
             if order.is_lt() {
-                return live;
+                return live.map(Found::Live);
             }
             // The key changed since: what it is now says nothing.
-            if let Some((_, Some(entry))) = self.past.next() {
-                return Some(entry);
+            if let Some((_, Some(kept))) = self.past.next() {
+                return Some(Found::Past(kept));
             }
         }
     }

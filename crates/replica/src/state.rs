@@ -1,10 +1,12 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use concord_store::{Change, KeyRange, Revision};
 
 use crate::{
     Entry, Event, EventKind,
     history::History,
+    kept::Kept,
     live::{Live, LiveIter},
 };
 
@@ -19,6 +21,24 @@ pub(crate) struct State {
     pub(crate) history: History,
     pub(crate) revision: Revision,
     pub(crate) oldest: Revision,
+}
+
+/// Where an entry was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Found<'a> {
+    /// It is as it was.
+    Live(&'a Entry),
+    /// The history has it, perhaps packed.
+    Past(&'a Kept),
+}
+
+impl<'a> Found<'a> {
+    pub(crate) fn key(self) -> &'a Bytes {
+        match self {
+            Self::Live(entry) => &entry.key,
+            Self::Past(kept) => kept.key(),
+        }
+    }
 }
 
 impl State {
@@ -47,13 +67,16 @@ impl State {
         Some(Event { revision, kind })
     }
 
-    pub(crate) fn get(&self, key: &[u8], at: Revision) -> Option<&Entry> {
-        if at < self.revision
-            && let Some(event) = self.history.first_after(key, at)
-        {
-            return event.previous();
-        }
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.live.get(key)
+    }
+
+    /// What `key` was at a revision.
+    pub(crate) fn get_at(&self, key: &[u8], at: Revision) -> Option<Found<'_>> {
+        match self.history.first_after(key, at) {
+            Some(event) => event.previous().map(Found::Past),
+            None => self.live.get(key).map(Found::Live),
+        }
     }
 
     pub(crate) fn live(&self, range: &KeyRange) -> LiveIter<'_> {

@@ -2,7 +2,9 @@ use std::{collections::VecDeque, sync::Arc};
 
 use concord_store::Revision;
 
-use crate::{Batch, Closed, Error, Event, Scope, Snapshot, history::Chunk, ring::Ring, shared::Shared};
+use crate::{
+    Batch, Closed, Error, Scope, Snapshot, history::Chunk, record::Record, ring::Ring, shared::Shared,
+};
 
 /// Every change in one [`Scope`], from a revision on, in revision order and without gap or duplicate.
 ///
@@ -139,7 +141,7 @@ impl Replay {
     fn step(&mut self, scope: &Scope) -> Option<Batch> {
         let chunk = self.chunks.front()?;
         let after = self.after;
-        let wanted = |event: &Event| event.revision > after && scope.contains(event.key());
+        let wanted = |event: &Record| event.revision > after && scope.contains(event.key());
         let rest = &chunk.events[self.next..];
         let Some(start) = rest.iter().position(wanted) else {
             self.chunks.pop_front();
@@ -149,6 +151,6 @@ impl Replay {
         let revision = rest[start].revision;
         let commit = rest[start..].iter().take_while(|event| event.revision == revision);
         self.next += start + commit.clone().count();
-        Some(commit.filter(|event| wanted(event)).cloned().collect())
+        Some(commit.filter(|event| wanted(event)).map(Record::event).collect())
     }
 }

@@ -3,7 +3,7 @@ use std::{collections::VecDeque, time::Duration};
 use concord_store::Revision;
 use tokio::time::Instant;
 
-use crate::{Event, history::History};
+use crate::{Event, history::History, kept::Kept, packed::Packer, record::Record};
 
 /// What an event costs besides the value it superseded: the event, its place in the index, the entry.
 const EVENT_BYTES: usize = 256;
@@ -22,6 +22,7 @@ pub(crate) struct Window {
     open_bytes: usize,
     max_bytes: usize,
     max_age: Duration,
+    packer: Packer,
 }
 
 /// No revision up to this one, and after the previous mark's, is older than `since`.
@@ -31,26 +32,30 @@ struct Mark {
     through: Revision,
 }
 
-fn cost(event: &Event) -> usize {
-    EVENT_BYTES + event.previous().map_or(0, |entry| entry.key.len() + entry.value.len())
+/// The same when an event leaves as when it came: what it superseded does not change its form any more.
+fn cost(event: &Record) -> usize {
+    EVENT_BYTES + event.previous().map_or(0, Kept::bytes)
 }
 
 impl Window {
     pub(crate) fn new(max_bytes: usize, max_age: Duration) -> Self {
-        Self { marks: VecDeque::new(), bytes: 0, open_bytes: 0, max_bytes, max_age }
+        let packer = Packer::default();
+        Self { marks: VecDeque::new(), bytes: 0, open_bytes: 0, max_bytes, max_age, packer }
     }
 
     /// Appends whole revisions, in order, that were applied `now`.
     pub(crate) fn push(&mut self, history: &mut History, events: &[Event], now: Instant) {
         for commit in events.chunk_by(|a, b| a.revision == b.revision) {
-            let bytes: usize = commit.iter().map(cost).sum();
-            self.bytes += bytes;
-            self.open_bytes += bytes;
+            for event in commit {
+                let bytes = cost(history.push(event, &mut self.packer));
+                self.bytes += bytes;
+                self.open_bytes += bytes;
+            }
             let seal = self.open_bytes > self.max_bytes / CHUNK_SHARE;
             if seal {
                 self.open_bytes = 0;
             }
-            history.push(commit, seal);
+            history.end_revision(seal);
         }
         let Some(last) = events.last() else { return };
         match self.marks.back_mut() {
@@ -137,7 +142,7 @@ mod tests {
         }
 
         fn is_empty(&self) -> bool {
-            (self.0.bytes(), self.0.expiry(), self.1.front()) == (0, None, None)
+            (self.0.bytes(), self.0.expiry(), self.1.front().is_none()) == (0, None, true)
         }
     }
 
@@ -150,7 +155,7 @@ mod tests {
         window.push(&[deleted(6, 100)], now);
         assert_eq!(window.evict(now), Some(2));
         assert_eq!(window.1.front().map(|event| event.revision), Some(3));
-        window.push(&[deleted(7, 100_000)], now);
+        window.push(&[deleted(7, 5_000)], now);
         assert_eq!(window.evict(now), Some(7), "one revision may exceed the window");
         assert!(window.is_empty());
     }
@@ -182,11 +187,28 @@ mod tests {
         }
         let held = window.1.clone();
         window.push(&[deleted(2000, 10)], now);
-        let last =
-            |history: &History| history.after(1990).back().and_then(|chunk| chunk.events.last().cloned());
+        let last = |history: &History| {
+            history.after(1990).back().and_then(|chunk| chunk.events.last().map(Record::event))
+        };
         assert_eq!(window.1.after(1990).len(), 1);
         assert_eq!(last(&held), Some(deleted(1999, 10)), "what is shared does not change");
         assert_eq!(last(&window.1), Some(deleted(2000, 10)));
         assert!(window.1.after(2000).is_empty());
+    }
+
+    #[test]
+    fn what_is_packed_counts_as_what_it_takes() {
+        let now = Instant::now();
+        let mut window = Both::new(usize::MAX, Duration::from_secs(60));
+        window.push(&[deleted(2, 100_000)], now);
+        let packed = window.0.bytes();
+        assert!(packed > EVENT_BYTES && packed < EVENT_BYTES + 10_000, "{packed}");
+        window.push(&[deleted(3, 1000)], now);
+        assert_eq!(window.0.bytes(), packed + EVENT_BYTES + 1000);
+        let read = window.1.front().map(Record::event);
+        assert_eq!(read, Some(deleted(2, 100_000)));
+        assert_eq!(window.0.bytes(), packed + EVENT_BYTES + 1000, "reading it does not make it larger");
+        assert_eq!(window.evict(now + Duration::from_secs(120)), Some(3));
+        assert!(window.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use support::{MemoryStore, Model, caught_up, config, contents, started};
 /// What can happen to a store.
 #[derive(Debug, Clone)]
 enum Step {
-    Commit(Vec<(Bytes, Option<u8>)>),
+    Commit(Vec<(Bytes, Option<Value>)>),
     CommitNothing,
     Outage(bool),
     /// Streams hold back everything after the present revision, or no longer do.
@@ -24,6 +24,39 @@ enum Step {
     /// The test lets the replica see all of the above.
     CatchUp,
     Subscribe(Scope, u64),
+}
+
+/// What a key can be given. The history packs values that are large, if that makes them smaller.
+#[derive(Debug, Clone, Copy)]
+enum Value {
+    Small(u8),
+    Text(u8),
+    Noise(u8),
+}
+
+impl Value {
+    /// More than the history keeps as it is.
+    const LARGE: usize = 9_000;
+
+    fn bytes(self) -> Bytes {
+        match self {
+            Self::Small(byte) => vec![byte; 20].into(),
+            Self::Text(byte) => vec![byte; Self::LARGE].into(),
+            Self::Noise(seed) => {
+                let next = |n: &u32| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+                let numbers = std::iter::successors(Some(u32::from(seed)), next);
+                numbers.map(|number| (number >> 24) as u8).take(Self::LARGE).collect()
+            }
+        }
+    }
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        3 => any::<u8>().prop_map(Value::Small),
+        2 => any::<u8>().prop_map(Value::Text),
+        1 => any::<u8>().prop_map(Value::Noise),
+    ]
 }
 
 /// Few keys, so that they meet often, and bytes at both ends of what a byte can be.
@@ -39,7 +72,7 @@ fn any_scope() -> impl Strategy<Value = Scope> {
 }
 
 fn any_commit() -> impl Strategy<Value = Step> {
-    let change = (any_key(), prop::option::weighted(0.7, any::<u8>()));
+    let change = (any_key(), prop::option::weighted(0.7, any_value()));
     prop::collection::vec(change, 1..5).prop_map(Step::Commit)
 }
 
@@ -56,12 +89,12 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn writes(changes: &[(Bytes, Option<u8>)]) -> Vec<Write> {
+fn writes(changes: &[(Bytes, Option<Value>)]) -> Vec<Write> {
     let mut writes: Vec<Write> = Vec::new();
     for (key, value) in changes {
         if writes.iter().all(|write| write.key() != key) {
             writes.push(match value {
-                Some(value) => Write::Put { key: key.clone(), value: vec![*value; 20].into(), ttl: None },
+                Some(value) => Write::Put { key: key.clone(), value: value.bytes(), ttl: None },
                 None => Write::Delete { key: key.clone() },
             });
         }
@@ -201,6 +234,7 @@ impl World {
         for revision in newest.oldest()..=newest.revision() {
             let past = newest.at(revision).expect("in the window");
             let expected = self.store.state_at(revision);
+            assert_eq!(past.len(), expected.len());
             assert_eq!(contents(&past), expected, "at {revision}");
             for (key, kv) in &expected {
                 assert_eq!(past.get(key).map(|entry| &**entry), Some(kv));

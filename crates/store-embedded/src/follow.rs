@@ -20,6 +20,8 @@ const RUN_BYTES: usize = 4 << 20;
 struct Follower {
     shared: Arc<Shared>,
     committed: watch::Receiver<Revision>,
+    /// What the recent commits know it by.
+    number: u64,
     /// The last revision handed out.
     at: Revision,
     done: bool,
@@ -27,7 +29,8 @@ struct Follower {
 
 pub(crate) fn follow(shared: Arc<Shared>, closing: watch::Receiver<bool>, after: Revision) -> CommitStream {
     let committed = shared.committed.subscribe();
-    let follower = Follower { shared, committed, at: after, done: false };
+    let number = shared.recent.lock().join(after);
+    let follower = Follower { shared, committed, number, at: after, done: false };
     stream::unfold((follower, closing), |(mut follower, mut closing)| async move {
         if follower.done {
             return None;
@@ -56,6 +59,7 @@ impl Follower {
             None => self.read_file().await?,
         };
         self.at = run.last().map_or(at, |commit| commit.revision);
+        self.shared.recent.lock().taken(self.number, self.at);
         Ok(run)
     }
 
@@ -68,6 +72,12 @@ impl Follower {
             run
         });
         read.await.map_err(|error| Error::unavailable(format!("reading the log failed: {error}")))?
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.shared.recent.lock().leave(self.number);
     }
 }
 
