@@ -68,7 +68,14 @@ struct Round {
     answer: watch::Receiver<Answer>,
     sent_to: Arc<OnceLock<String>>,
     /// What asks. It ends with the round: when the last one who waits for it is gone.
-    _task: AbortOnDropHandle<()>,
+    task: OnceLock<AbortOnDropHandle<()>>,
+}
+
+/// What a round begins with: its place, what tells when it may ask, and whom to tell what was answered.
+struct Begins {
+    asking: Asking,
+    before: CancellationToken,
+    tell: watch::Sender<Answer>,
 }
 
 #[derive(Clone, Default)]
@@ -107,29 +114,12 @@ impl Together {
     where
         F: Future<Output = Option<Response>> + Send + 'static,
     {
-        let mut questions = self.0.questions.lock();
-        let Some(question) = questions.get_mut(&same) else {
-            let asking = self.0.asking(same.into());
-            let question = Question { sent: Some(asking.sent()), next: None };
-            questions.insert(asking.same.clone(), question);
-            return Turn::Now(Some(asking));
-        };
-        let gathering = question.next.as_ref().and_then(|(_, round)| round.upgrade());
-        if let Some(round) = gathering {
-            return Turn::Together(round.member());
+        let (turn, begins) = self.0.turn(same);
+        // Without the lock: where everything ends, tasks end before they begin, and give up their places.
+        if let (Turn::Together(member), Some(begins)) = (&turn, begins) {
+            member.round.begin(begins, fetch(member.round.sent_to.clone()));
         }
-        let Some((_, before)) = question.sent.clone() else {
-            // The round that was about to ask has just lost the last of its clients.
-            let asking = self.0.asking(same.into());
-            *question = Question { sent: Some(asking.sent()), next: None };
-            return Turn::Now(Some(asking));
-        };
-        let Some(reserved) = self.0.room.reserve(WINDOW) else { return Turn::Now(None) };
-        let asking = self.0.asking(same.into());
-        let number = asking.number;
-        let round = Round::begin(Split::new(reserved), asking, before, fetch);
-        question.next = Some((number, Arc::downgrade(&round)));
-        Turn::Together(round.member())
+        turn
     }
 
     #[cfg(test)]
@@ -139,9 +129,33 @@ impl Together {
 }
 
 impl Table {
-    fn asking(self: &Arc<Self>, same: Arc<Same>) -> Asking {
+    /// When this is asked, and what it takes to begin the round if it is a new one.
+    fn turn(self: &Arc<Self>, same: Same) -> (Turn, Option<Begins>) {
+        let mut questions = self.questions.lock();
+        let question = questions.get_mut(&same);
+        let gathering = question.as_ref().and_then(|question| question.next.as_ref()?.1.upgrade());
+        if let Some(round) = gathering {
+            return (Turn::Together(round.member()), None);
+        }
+        let sent = question.as_ref().and_then(|question| question.sent.clone());
+        let (Some(question), Some((_, before))) = (question, sent) else {
+            // Nobody asks; or a round was about to, and has just lost the last of its clients.
+            let asking = self.asking(same);
+            let question = Question { sent: Some(asking.sent()), next: None };
+            questions.insert(asking.same.clone(), question);
+            return (Turn::Now(Some(asking)), None);
+        };
+        let Some(reserved) = self.room.reserve(WINDOW) else { return (Turn::Now(None), None) };
+        let asking = self.asking(same);
+        let (tell, answer) = watch::channel(Answer::None);
+        let round = Arc::new(Round::new(Split::new(reserved), answer));
+        question.next = Some((asking.number, Arc::downgrade(&round)));
+        (Turn::Together(round.member()), Some(Begins { asking, before, tell }))
+    }
+
+    fn asking(self: &Arc<Self>, same: Same) -> Asking {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        Asking { table: self.clone(), same, number, is_over: CancellationToken::new() }
+        Asking { table: self.clone(), same: Arc::new(same), number, is_over: CancellationToken::new() }
     }
 }
 
@@ -177,30 +191,28 @@ impl Drop for Asking {
 }
 
 impl Round {
-    fn begin<F>(
-        body: Arc<Split>,
-        asking: Asking,
-        before: CancellationToken,
-        fetch: impl FnOnce(Arc<OnceLock<String>>) -> F,
-    ) -> Arc<Self>
-    where
-        F: Future<Output = Option<Response>> + Send + 'static,
-    {
-        let (tell, answer) = watch::channel(Answer::None);
-        let sent_to = Arc::new(OnceLock::new());
-        let (fetched, split) = (fetch(sent_to.clone()), body.clone());
+    fn new(body: Arc<Split>, answer: watch::Receiver<Answer>) -> Self {
+        Self { body, answer, sent_to: Arc::default(), task: OnceLock::new() }
+    }
+
+    fn begin(
+        &self,
+        Begins { asking, before, tell }: Begins,
+        fetched: impl Future<Output = Option<Response>> + Send + 'static,
+    ) {
+        let body = self.body.clone();
         let task = tokio::spawn(async move {
             // Whether it has come or not: after so long it is asked again.
             timeout(PATIENCE, before.cancelled()).await.ok();
             asking.close();
             let answer = fetched.await.map_or(Answer::Failed, |response| {
                 let (head, source) = response.into_parts();
-                split.begin(source);
+                body.begin(source);
                 Answer::Head(Arc::new(head.headers))
             });
             tell.send_replace(answer);
         });
-        Arc::new(Self { body, answer, sent_to, _task: AbortOnDropHandle::new(task) })
+        self.task.get_or_init(|| AbortOnDropHandle::new(task));
     }
 
     fn member(self: Arc<Self>) -> Member {
