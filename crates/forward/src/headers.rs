@@ -76,6 +76,18 @@ pub(crate) fn outward(
     Ok(headers)
 }
 
+/// What a client's request says to another server: all of it but where it came from. Whatever is the same in two requests for
+/// the same path is answered alike.
+///
+/// # Errors
+///
+/// [`ForwardError::Identity`], if the user cannot be named.
+pub fn said(original: &HeaderMap, user: &UserInfo) -> Result<HeaderMap, ForwardError> {
+    let mut headers = outward(original, user, None, &[])?;
+    headers.remove(FORWARDED_FOR);
+    Ok(headers)
+}
+
 /// What a client tells this server and nobody behind it: what concerns its connection, its credentials, and who it would like
 /// to be, or to be taken for.
 fn is_for_this_server(name: &HeaderName) -> bool {
@@ -242,6 +254,31 @@ mod tests {
     fn the_way_of_a_request_is_told() {
         let sent = sent(&[("x-forwarded-for", "1.1.1.1, 2.2.2.2"), ("x-forwarded-for", "3.3.3.3")]);
         assert_eq!(all(&sent, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1"]);
+    }
+
+    #[test]
+    fn requests_say_the_same_wherever_they_come_from() {
+        let of = |pairs: &[(&str, &str)], user: &UserInfo| said(&headers(pairs), user).expect("a user");
+        let plain = of(&[("accept", "a")], &user());
+        for same in [
+            &[("accept", "a"), ("x-forwarded-for", "1.1.1.1")][..],
+            &[("accept", "a"), ("authorization", "Bearer secret")],
+            &[("accept", "a"), ("impersonate-user", "ann")],
+            &[("accept", "a"), ("connection", "x-private"), ("x-private", "1")],
+        ] {
+            assert_eq!(of(same, &user()), plain, "{same:?}");
+        }
+        for other in [&[("accept", "b")][..], &[], &[("accept", "a"), ("x-private", "1")]] {
+            assert_ne!(of(other, &user()), plain, "{other:?}");
+        }
+        for somebody in [
+            UserInfo { name: "bob".into(), ..user() },
+            UserInfo { uid: "8".into(), ..user() },
+            UserInfo { groups: vec!["b".into(), "a".into()], ..user() },
+            UserInfo { extra: BTreeMap::new(), ..user() },
+        ] {
+            assert_ne!(of(&[("accept", "a")], &somebody), plain, "{somebody:?}");
+        }
     }
 
     #[test]

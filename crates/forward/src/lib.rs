@@ -23,5 +23,5 @@ mod upgrade;
 pub use backend::Backend;
 pub use connect::{Connector, Dial, Io, TcpDial};
 pub use error::{Failure, ForwardError};
-pub use headers::is_upgrade;
+pub use headers::{is_upgrade, said};
 pub use tunnel::{HostDial, TlsDial, TunnelDial, UnixDial};

@@ -20,11 +20,17 @@ use crate::{
     openapi,
     peers::Peers,
     routing::{RoutedPeer, Routing},
+    together::Together,
     transport::{PROXIED, SendError},
 };
 
+mod lists;
+
 /// What discovery speaks of; any other verb only asks whether the path exists.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// Under which name the records of a request say whom it was sent to; upstream's.
+const PROXIED_TO: &str = "apiserver.kubernetes.io/peer-proxied-to";
 
 /// After how long without an answer it is found out whether a peer is still there.
 const SLOW: Duration = Duration::from_secs(5);
@@ -34,12 +40,13 @@ pub struct PeerProxy {
     inner: Arc<dyn Handler>,
     local: Arc<dyn Local>,
     peers: Arc<Peers>,
+    together: Together,
 }
 
 impl PeerProxy {
     /// Sends to `peers` what `local` does not serve; everything else is answered by `inner`.
     pub fn new(inner: Arc<dyn Handler>, local: Arc<dyn Local>, peers: Arc<Peers>) -> Self {
-        Self { inner, local, peers }
+        Self { inner, local, peers, together: Together::new() }
     }
 
     async fn resource(&self, info: &RequestInfo, is_proxied: bool, request: Request) -> Response {
@@ -55,7 +62,9 @@ impl PeerProxy {
         match decide(&asked, &routing) {
             Decision::Local => self.inner.handle(request).await,
             // In a box: what is answered here, and that is most, needs no room for it.
-            Decision::Forward(to) => Box::pin(self.forward(&routing, to, labels(&wanted), request)).await,
+            Decision::Forward(to) => {
+                Box::pin(self.forward_once(&routing, to, (info, labels(&wanted)), request)).await
+            }
             Decision::Unavailable(reason) => {
                 if reason == Reason::NoAddress {
                     self.peers.metrics().peers().proxy_error("endpoint_resolution", labels(&wanted));
@@ -75,9 +84,7 @@ impl PeerProxy {
         labels: [&str; 3],
         mut request: Request,
     ) -> Response {
-        to.shuffle(&mut rand::rng());
-        // Who did not answer when asked last is a last resort.
-        to.sort_by_key(|at| !routing.peers[*at].is_reachable);
+        shuffle(routing, &mut to);
         let accept = Accept::of(&request);
         for (tried, at) in to.into_iter().enumerate() {
             if tried > 0 {
@@ -103,12 +110,12 @@ impl PeerProxy {
         let Some(address) = peer.address else { return Err(Some(Box::new(request))) };
         let user = request.user();
         if let Some(audit) = request.audit() {
-            audit.annotate("apiserver.kubernetes.io/peer-proxied-to", &peer.id);
+            audit.annotate(PROXIED_TO, &peer.id);
         }
         let metrics = self.peers.metrics().peers();
         let mut waiting = Waiting { metrics, labels, is_answered: false };
         let sent = self.peers.transport().send(address, &user, request);
-        let sent = self.watched(&peer.id, sent).await;
+        let sent = watched(&self.peers, &peer.id, sent).await;
         waiting.is_answered = true;
         match sent {
             Ok(response) => {
@@ -142,18 +149,23 @@ impl PeerProxy {
     }
 }
 
-impl PeerProxy {
-    /// Waits for the head of an answer. A peer that takes long may be cut off, which is to be found out for the next request.
-    async fn watched<T>(&self, id: &str, sent: impl Future<Output = T>) -> T {
-        let mut sent = std::pin::pin!(sent);
-        match timeout(SLOW, &mut sent).await {
-            Ok(answered) => answered,
-            Err(_) => {
-                self.peers.suspect(id);
-                sent.await
-            }
+/// Waits for the head of an answer. A peer that takes long may be cut off, which is to be found out for the next request.
+async fn watched<T>(peers: &Peers, id: &str, sent: impl Future<Output = T>) -> T {
+    let mut sent = std::pin::pin!(sent);
+    match timeout(SLOW, &mut sent).await {
+        Ok(answered) => answered,
+        Err(_) => {
+            peers.suspect(id);
+            sent.await
         }
     }
+}
+
+/// In which order peers are asked.
+fn shuffle(routing: &Routing, to: &mut [usize]) {
+    to.shuffle(&mut rand::rng());
+    // Who did not answer when asked last is a last resort.
+    to.sort_by_key(|at| !routing.peers[*at].is_reachable);
 }
 
 /// Counts a request whose client, or whose time, is gone before there is an answer: that is nobody's failure.

@@ -2,6 +2,7 @@
 
 mod controllers;
 mod hostile;
+mod lists;
 mod outages;
 mod rotation;
 mod serving;

@@ -42,7 +42,7 @@ impl Local for Pods {
 
 fn peer(port: u16) -> RoutedPeer {
     let body = r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[{"metadata":{"name":"batch"},
-        "versions":[{"version":"v1","resources":[{"resource":"jobs","verbs":["get","list","create"]}]}]}]}"#;
+        "versions":[{"version":"v1","resources":[{"resource":"jobs","verbs":["get","list","create","watch"]}]}]}]}"#;
     let groups = parse_groups(body.as_bytes()).expect("readable");
     let address = "/openapi/v3/apis/batch/v1?hash=1".to_owned();
     RoutedPeer {
@@ -56,7 +56,7 @@ fn peer(port: u16) -> RoutedPeer {
 }
 
 /// What the peer at a port does with a request.
-fn behave(port: u16, request: Request) -> Result<Response, SendError> {
+pub(super) fn behave(port: u16, request: Request) -> Result<Response, SendError> {
     let status = |code: u16, body: &'static str| {
         let mut response = text(StatusCode::from_u16(code).expect("a code"), body);
         response.headers_mut().insert("retry-after", HeaderValue::from_static("7"));
@@ -90,13 +90,17 @@ struct World {
 
 fn world(ports: &[u16]) -> World {
     let transport = Arc::new(Fake::new(|port, request| Box::pin(async move { behave(port, request) })));
-    let same = transport.clone();
+    let proxy = world_with(ports, transport.clone());
+    World { peers: proxy.peers.clone(), proxy, sent: Arc::new(move || transport.sent.lock().clone()) }
+}
+
+/// Peers at some ports that are reached in some way.
+pub(super) fn world_with(ports: &[u16], transport: Arc<dyn crate::Transport>) -> PeerProxy {
     let peers =
         Peers::new("apiserver-own", PeerView::new("/registry/").state(), transport, Arc::new(Metrics::new()));
     let routed = ports.iter().map(|port| peer(*port)).collect();
     peers.set_routing(Routing { generation: 1, peers: routed, is_synced: true, ..Routing::default() });
-    let proxy = PeerProxy::new(Arc::new(Here), Arc::new(Pods), peers.clone());
-    World { proxy, peers, sent: Arc::new(move || same.sent.lock().clone()) }
+    PeerProxy::new(Arc::new(Here), Arc::new(Pods), peers)
 }
 
 fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request {
@@ -110,7 +114,7 @@ fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request {
     request
 }
 
-async fn read(response: Response) -> (u16, String) {
+pub(super) async fn read(response: Response) -> (u16, String) {
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.expect("a body").to_bytes();
     (status, String::from_utf8(body.into()).expect("text"))
