@@ -39,7 +39,7 @@ async fn what_may_come_together_does_and_an_etcd_that_takes_less_gets_less() {
         let fence = put(&store, "fence", "v").await;
         let write = |n: usize| {
             // Every fifth one must not happen.
-            let fence = Compare::mod_revision("fence", if n % 5 == 0 { fence + 1 } else { fence });
+            let fence = Compare::mod_revision("fence", if n.is_multiple_of(5) { fence + 1 } else { fence });
             let txn = Txn::new().together().compare(fence).put(format!("k{n}"), "v").read_on_failure("fence");
             store.transact(txn)
         };
@@ -47,8 +47,8 @@ async fn what_may_come_together_does_and_an_etcd_that_takes_less_gets_less() {
         let mut revisions = BTreeSet::new();
         for (n, answer) in answers.into_iter().enumerate() {
             match answer {
-                Ok(committed) if n % 5 != 0 => drop(revisions.insert(committed.revision)),
-                Err(Error::CompareFailed(failed)) if n % 5 == 0 => {
+                Ok(committed) if !n.is_multiple_of(5) => drop(revisions.insert(committed.revision)),
+                Err(Error::CompareFailed(failed)) if n.is_multiple_of(5) => {
                     assert_eq!(failed.current[0].as_ref().expect("there").mod_revision, fence);
                 }
                 other => panic!("{n}: {other:?}"),
