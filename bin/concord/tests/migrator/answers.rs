@@ -15,7 +15,7 @@ use crate::{
 const TWICE: usize = 2;
 
 /// How many objects are written at once in the beginning.
-const FEW: usize = 8;
+const FEW: usize = 48;
 
 fn writes(txn: &Txn, prefix: &str) -> bool {
     txn.writes.iter().any(|write| write.key().starts_with(prefix.as_bytes()))
@@ -77,7 +77,7 @@ async fn a_cancel_is_heard_while_an_object_waits_for_its_next_try() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_requests_are_a_brake() {
     for (refused, most) in [(0, FEW), (1, FEW / 2)] {
-        let world = World::with_maps(26).await;
+        let world = World::with_maps(3 * FEW + 2).await;
         world.manners.pause(Duration::from_millis(20));
         let first = format!("map-{FEW:05}");
         world.manners.shut(Some(&first));
