@@ -217,6 +217,55 @@ fn group(args: &Crds, number: usize) -> String {
     }
 }
 
+/// A text of so many bytes, another one for each number. Of one letter again and again a server that compresses what it keeps
+/// would keep next to nothing; descriptions are words.
+fn prose(number: usize, length: usize) -> String {
+    const WORDS: [&str; 32] = [
+        "the",
+        "resource",
+        "is",
+        "not",
+        "set",
+        "when",
+        "controller",
+        "observes",
+        "a",
+        "condition",
+        "of",
+        "this",
+        "field",
+        "must",
+        "be",
+        "one",
+        "names",
+        "defaults",
+        "to",
+        "if",
+        "it",
+        "specified",
+        "by",
+        "which",
+        "status",
+        "reports",
+        "ready",
+        "replicas",
+        "in",
+        "namespace",
+        "and",
+        "optional",
+    ];
+    let mut text = String::with_capacity(length + 16);
+    let mut state = number as u64 + 1;
+    while text.len() < length {
+        // Knuth's multiplier; the upper bits are the random ones.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text.push_str(WORDS[(state >> 59) as usize]);
+        text.push(' ');
+    }
+    text.truncate(length);
+    text
+}
+
 fn definition(args: &Crds, number: usize) -> Value {
     let group = group(args, number);
     let field = |field: usize| {
@@ -226,7 +275,7 @@ fn definition(args: &Crds, number: usize) -> Value {
             _ => json!({"type": "array", "maxItems": 16, "items": {"type": "string", "maxLength": 63}}),
         };
         if args.description > 0 {
-            schema["description"] = "d".repeat(args.description).into();
+            schema["description"] = prose(number * args.fields + field, args.description).into();
         }
         (format!("field{field}"), schema)
     };
@@ -304,7 +353,9 @@ mod tests {
         let spec = &made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
         let fields = spec["properties"].as_object().expect("fields");
         assert_eq!(fields.len(), 3);
-        assert!(fields.values().all(|field| field["description"] == "ddddd"));
+        let texts: Vec<&str> = fields.values().filter_map(|field| field["description"].as_str()).collect();
+        assert!(texts.iter().all(|text| text.len() == 5), "{texts:?}");
+        assert_ne!(prose(7, 100), prose(8, 100));
     }
 
     #[test]
