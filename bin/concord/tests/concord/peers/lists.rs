@@ -1,17 +1,25 @@
 //! Lists that many clients ask for at the same time, through a server that does not have them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use concord_server::test_client::TestClient;
 use http::Method;
 use serde_json::{Value, json};
+use tempfile::tempdir;
 use tokio::task::JoinSet;
 
-use super::{Fleet, agreed};
+use super::{
+    Fleet, agreed, eventually,
+    users::{audited, texts},
+};
 use crate::support::send;
 
 const WITHOUT: &str = "--runtime-config=policy/v1=false";
@@ -42,7 +50,9 @@ fn counted(metrics: &str, name: &str, labels: &[&str]) -> usize {
 async fn whoever_lists_after_a_write_sees_it_while_many_list_the_same() {
     const MADE: usize = 60;
     let fleet = Fleet::new().await;
-    let far = fleet.start("apiserver-a", &[WITHOUT]).await;
+    let logs = tempdir().expect("a directory");
+    let flags = [&[WITHOUT.to_owned()], &audited(logs.path(), "a")[..]].concat();
+    let far = fleet.start("apiserver-a", &texts(&flags)).await;
     let near = fleet.start("apiserver-b", &[]).await;
     agreed(&[&far, &near]).await;
     let (is_over, lists) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -86,4 +96,26 @@ async fn whoever_lists_after_a_write_sees_it_while_many_list_the_same() {
     assert_eq!(rerouted, asked, "each is counted");
     let sent = counted(&near.metrics().await, "apiserver_request_total{", &[r#"verb="LIST""#, budgets]);
     assert!(sent < asked, "{sent} requests for {asked} lists: nobody asked together");
+    each_is_written_down(&logs.path().join("a"), asked).await;
+}
+
+/// Whom its list came from is said of each.
+async fn each_is_written_down(log: &Path, asked: usize) {
+    let events = eventually("all are written down", || async {
+        let log = fs::read_to_string(log).expect("text");
+        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_default());
+        let is_it = |event: &Value| {
+            event["verb"] == "list"
+                && event["stage"] == "ResponseComplete"
+                && event["objectRef"]["resource"] == "poddisruptionbudgets"
+        };
+        let events: Vec<Value> = events.filter(is_it).collect();
+        (events.len() >= asked).then_some(events)
+    });
+    let events = events.await;
+    assert_eq!(events.len(), asked);
+    for event in events {
+        let sent_to = &event["annotations"]["apiserver.kubernetes.io/peer-proxied-to"];
+        assert_eq!(sent_to, "apiserver-b", "{event}");
+    }
 }

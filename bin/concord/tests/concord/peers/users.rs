@@ -98,7 +98,7 @@ async fn denied_where_it_arrives(fleet: &Fleet, far: &Member) {
 }
 
 /// The flags of a server that writes down who asked for what.
-fn audited(directory: &Path, id: &str) -> Vec<String> {
+pub(super) fn audited(directory: &Path, id: &str) -> Vec<String> {
     let policy = directory.join("policy.yaml");
     let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
     fs::write(&policy, rules).expect("written");
@@ -108,7 +108,7 @@ fn audited(directory: &Path, id: &str) -> Vec<String> {
     ]
 }
 
-fn texts(flags: &[String]) -> Vec<&str> {
+pub(super) fn texts(flags: &[String]) -> Vec<&str> {
     flags.iter().map(String::as_str).collect()
 }
 
