@@ -21,7 +21,7 @@ use std::{
 use concord_server::test_client::Protocol;
 use concord_store::{Store as _, Txn};
 use concord_store_etcd::{Config, EtcdStore};
-use concord_testing::etcd::Cluster;
+use concord_testing::{etcd::Cluster, process::processor_time};
 use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -79,7 +79,7 @@ async fn main() {
     let largest = watch_memory(server.pid(), stop.clone());
     let all = [("etcd", etcd.pid(0)), ("server", server.pid()), ("clients", std::process::id())];
     let meanwhile = tokio::spawn(gets_until(client.clone(), count, stop.clone()));
-    let (usage, begin) = (all.map(|(_, pid)| used(pid)), Instant::now());
+    let (usage, begin) = (all.map(|(_, pid)| processor_time(pid)), Instant::now());
     let took = migrate(&client, "all", "configmaps").await;
     let usage = shares(&all, &usage, begin.elapsed());
     stop.store(true, Ordering::Relaxed);
@@ -88,7 +88,7 @@ async fn main() {
     let rate = count as f64 / took.as_secs_f64();
     let mut beside = Vec::new();
     for rate in [rate, WANTED * raw_before[0]] {
-        let (usage, begin) = (all.map(|(_, pid)| used(pid)), Instant::now());
+        let (usage, begin) = (all.map(|(_, pid)| processor_time(pid)), Instant::now());
         let (rate, took) = gets_beside_writes(&etcd, &client, count, rate, while_idle).await;
         beside.push((rate, took, shares(&all, &usage, begin.elapsed())));
     }
@@ -300,21 +300,10 @@ async fn write_at(config: Config, rate: f64, time: Duration) -> f64 {
 /// How much of one processor each process used since `before`.
 fn shares(all: &[(&str, u32)], before: &[Duration], time: Duration) -> String {
     let share = |((name, pid), before): (&(&str, u32), &Duration)| {
-        let share = (used(*pid) - *before).as_secs_f64() / time.as_secs_f64();
+        let share = (processor_time(*pid) - *before).as_secs_f64() / time.as_secs_f64();
         format!("{name} {:.0} %", 100.0 * share)
     };
     all.iter().zip(before).map(share).collect::<Vec<_>>().join(", ")
-}
-
-/// The time that a process has had on processors.
-fn used(pid: u32) -> Duration {
-    // Linux counts in hundredths of a second.
-    const TICK: u64 = 10;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name stands in parentheses and may have blanks; then the state, which is the third field.
-    let rest = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
-    Duration::from_millis(ticks.sum::<u64>() * TICK)
 }
 
 fn watch_memory(pid: u32, stop: Arc<AtomicBool>) -> JoinHandle<usize> {

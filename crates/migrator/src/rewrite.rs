@@ -124,8 +124,8 @@ impl Shared {
                 Ok(_) => return Outcome::Written(begin.elapsed()),
                 Err(status) => status,
             };
-            if matches!(status.code, 429 | 503) {
-                resource.storage().inspect(|storage| self.load(storage).was_too_much());
+            if let (429 | 503, Some(storage)) = (status.code, resource.storage()) {
+                self.load(storage).was_too_much();
             }
             match meaning(&status, tries) {
                 Meaning::Changed => {}

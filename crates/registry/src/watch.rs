@@ -144,6 +144,10 @@ impl Watch {
 
     fn take(&mut self, batch: &Batch) {
         let mut changes = self.changes(batch);
+        if changes.is_empty() {
+            // Of the revision that the watch goes on from, as a rule: nobody has to be asked.
+            return;
+        }
         if !self.storage.is_translated() {
             let seen =
                 changes.into_iter().filter_map(|change| change.seen_through(&self.storage, &self.selection));

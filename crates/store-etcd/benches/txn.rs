@@ -16,7 +16,7 @@ use std::{
 use bytes::Bytes;
 use concord_store::{Compare, Store, Txn};
 use concord_store_etcd::{Config, EtcdStore};
-use concord_testing::etcd::Cluster;
+use concord_testing::{etcd::Cluster, process::processor_time};
 use tonic::transport::{Channel, Endpoint};
 
 #[allow(dead_code, reason = "the benchmark uses one call")]
@@ -63,24 +63,14 @@ async fn main() {
     }
     for concurrency in [16, 64] {
         for together in [false, true] {
-            let before = used(cluster.pid(0));
+            let before = processor_time(cluster.pid(0));
             let rate = store_round(&store, concurrency, length, together).await;
-            let cost = (used(cluster.pid(0)) - before).as_secs_f64() * 1e6 / (rate * length.as_secs_f64());
+            let cost =
+                (processor_time(cluster.pid(0)) - before).as_secs_f64() * 1e6 / (rate * length.as_secs_f64());
             let how = if together { "together" } else { "alone" };
             println!("{concurrency:>3} concurrent, {how}: {rate:>6.0}/s, {cost:.0} µs of etcd's time each");
         }
     }
-}
-
-/// The time that a process has had on processors.
-fn used(pid: u32) -> Duration {
-    // Linux counts in hundredths of a second.
-    const TICK: u64 = 10;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name stands in parentheses and may have blanks; then the state, which is the third field.
-    let rest = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
-    Duration::from_millis(ticks.sum::<u64>() * TICK)
 }
 
 /// Transactions per second of `concurrency` tasks that each issue one after another.

@@ -11,5 +11,6 @@
 pub mod audit;
 pub mod etcd;
 pub mod kms;
+pub mod process;
 pub mod proxy;
 pub mod webhook;
