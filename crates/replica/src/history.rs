@@ -12,8 +12,8 @@
 //! `b` at 5? There is no event of `b` after 5, so it is what it is now: deleted.
 //!
 //! Values that are large are packed when they are superseded, see [`crate::kept`]: `a=1` when `a=2` is
-//! recorded, `a=2` when `a=3` is. The events of revisions 4 and 6 refer to one and the same `a=2`, so
-//! that it is packed for both.
+//! recorded, with `a=2`, and that when `a=3` is. The events of revisions 4 and 6 refer to one and the same
+//! `a=2`, so that it is packed for both.
 
 use std::{
     cmp::Ordering,
@@ -80,7 +80,7 @@ impl History {
     /// Appends an event and returns it as it is kept. The caller appends all events of a revision, and
     /// then calls [`History::end_revision`].
     pub(crate) fn push(&mut self, event: &Event, packer: &mut Packer) -> &Record {
-        let record = Record::new(event, |superseded| self.superseded(superseded, packer));
+        let record = Record::new(event, |entry, next| self.superseded(entry, next, packer));
         self.tail.push_back(record);
         &self.tail[self.tail.len() - 1]
     }
@@ -93,13 +93,13 @@ impl History {
         }
     }
 
-    /// How a value is kept from now on that the next event supersedes.
-    fn superseded(&self, entry: &Entry, packer: &mut Packer) -> Kept {
+    /// How a value is kept from now on that the next event supersedes, by `next` if it does not delete it.
+    fn superseded(&self, entry: &Entry, next: Option<&Kept>, packer: &mut Packer) -> Kept {
         if !is_large(entry) {
             return Kept::new(entry);
         }
         let large = self.brought(entry).unwrap_or_else(|| Large::new(entry));
-        large.pack(packer);
+        large.pack(next.and_then(Kept::large), packer);
         Kept::Large(large)
     }
 
@@ -115,10 +115,7 @@ impl History {
             Some(chunk) => chunk.starting_at(key).take_while(|event| event.key() == key).find(is_it),
             None => self.tail.iter().rev().take_while(|event| event.revision >= revision).find(is_it),
         };
-        match event?.current()? {
-            Kept::Large(large) => Some(Arc::clone(large)),
-            Kept::Small(_) => None,
-        }
+        event?.current()?.large().cloned()
     }
 
     /// The oldest event.

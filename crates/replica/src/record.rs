@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use concord_store::Revision;
 
-use crate::{Event, EventKind, kept::Kept};
+use crate::{Entry, Event, EventKind, kept::Kept};
 
 /// An [`Event`] as the history keeps it.
 #[derive(Debug, Clone)]
@@ -18,14 +18,16 @@ enum RecordKind {
 }
 
 impl Record {
-    /// A record of an event; `superseded` says how the value it replaced is kept.
-    pub(crate) fn new(event: &Event, superseded: impl FnOnce(&crate::Entry) -> Kept) -> Self {
+    /// A record of an event; `superseded` says how the value it replaced is kept, given what replaced it.
+    pub(crate) fn new(event: &Event, superseded: impl FnOnce(&Entry, Option<&Kept>) -> Kept) -> Self {
         let kind = match &event.kind {
             EventKind::Created(current) => RecordKind::Created(Kept::new(current)),
             EventKind::Modified { current, previous } => {
-                RecordKind::Modified { current: Kept::new(current), previous: superseded(previous) }
+                let current = Kept::new(current);
+                let previous = superseded(previous, Some(&current));
+                RecordKind::Modified { current, previous }
             }
-            EventKind::Deleted { previous } => RecordKind::Deleted { previous: superseded(previous) },
+            EventKind::Deleted { previous } => RecordKind::Deleted { previous: superseded(previous, None) },
         };
         Self { revision: event.revision, kind }
     }

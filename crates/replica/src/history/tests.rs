@@ -4,7 +4,7 @@ use bytes::Bytes;
 use concord_store::{Change, KeyValue};
 
 use super::*;
-use crate::{EventKind, Snapshot, kept::LARGE_BYTES, live::Live, state::State};
+use crate::{EventKind, Snapshot, kept::{LARGE_BYTES, LONGEST_WAY}, live::Live, state::State};
 
 const LONG: usize = 3 * LARGE_BYTES;
 
@@ -196,4 +196,26 @@ fn events_are_replayed_as_they_were() {
     let (chunks, count) = early;
     let events: Vec<Event> = chunks.iter().flat_map(|chunk| &chunk.events).map(Record::event).collect();
     assert_eq!(events, replayed[..count], "a replay that was begun before");
+}
+
+#[test]
+fn what_differs_is_all_that_is_kept_of_a_value_that_is_changed_again_and_again() {
+    let mut world = World::new();
+    // More than what is found again in one part, with a change at the start that moves everything.
+    let value = |n: u8| [&vec![b'x'; usize::from(n)], &noise(1)[..], &noise(2), &[n]].concat();
+    let versions = 3 * LONGEST_WAY as u8;
+    (0..versions).for_each(|n| drop(world.put("a", value(n))));
+    world.events.clear();
+    let kept = |n: u8| {
+        let event = world.history().first_after(b"a", 2 + u64::from(n));
+        event.and_then(Record::previous).map(Kept::bytes).expect("superseded")
+    };
+    // What is packed by itself is noise, and stays whole.
+    let large = (0..versions - 1).filter(|n| kept(*n) > LONG / 10).count();
+    assert_eq!(large, usize::from(versions - 1) / (LONGEST_WAY + 1));
+    for n in (0..versions).rev() {
+        let past = Snapshot::new(world.state.clone()).at(2 + u64::from(n)).expect("in the window");
+        let read = past.get(b"a").map(|entry| (entry.value.to_vec(), entry.mod_revision));
+        assert_eq!(read, Some((value(n), 2 + u64::from(n))));
+    }
 }
