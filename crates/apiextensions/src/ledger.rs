@@ -19,10 +19,37 @@ pub(crate) struct Ledger(BTreeMap<String, Group>);
 
 #[derive(Debug, Default)]
 struct Group {
-    definitions: BTreeMap<String, Holder>,
-    /// The definitions that have a name.
-    resources: BTreeMap<String, BTreeSet<String>>,
-    kinds: BTreeMap<String, BTreeSet<String>>,
+    /// Boxed, since most groups have few and a map makes room for eleven.
+    definitions: BTreeMap<String, Box<Holder>>,
+    resources: Owners,
+    kinds: Owners,
+}
+
+/// The definitions that have a name, which is one but for a short time.
+#[derive(Debug, Default)]
+struct Owners(BTreeMap<String, Vec<String>>);
+
+impl Owners {
+    fn of(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn enter(&mut self, name: &str, owner: &str) {
+        let owners = self.0.entry(name.to_owned()).or_default();
+        if !owners.iter().any(|known| known == owner) {
+            owners.reserve_exact(1);
+            owners.push(owner.to_owned());
+        }
+    }
+
+    fn strike(&mut self, name: &str, owner: &str) {
+        if let Some(owners) = self.0.get_mut(name) {
+            owners.retain(|known| known != owner);
+            if owners.is_empty() {
+                self.0.remove(name);
+            }
+        }
+    }
 }
 
 /// A definition and its names.
@@ -47,23 +74,19 @@ impl Holder {
 }
 
 impl Group {
-    fn enter(&mut self, name: &str, holder: Holder) {
+    fn enter(&mut self, name: &str, holder: Box<Holder>) {
         for names in holder.names() {
-            for resource in resources(names) {
-                self.resources.entry(resource.clone()).or_default().insert(name.to_owned());
-            }
-            for kind in kinds(names) {
-                self.kinds.entry(kind.clone()).or_default().insert(name.to_owned());
-            }
+            resources(names).for_each(|resource| self.resources.enter(resource, name));
+            kinds(names).for_each(|kind| self.kinds.enter(kind, name));
         }
         self.definitions.insert(name.to_owned(), holder);
     }
 
-    fn strike(&mut self, name: &str) -> Option<Holder> {
+    fn strike(&mut self, name: &str) -> Option<Box<Holder>> {
         let holder = self.definitions.remove(name)?;
         for names in holder.names() {
-            resources(names).for_each(|resource| forget(&mut self.resources, resource, name));
-            kinds(names).for_each(|kind| forget(&mut self.kinds, kind, name));
+            resources(names).for_each(|resource| self.resources.strike(resource, name));
+            kinds(names).for_each(|kind| self.kinds.strike(kind, name));
         }
         Some(holder)
     }
@@ -77,15 +100,6 @@ fn kinds(names: &Names) -> impl Iterator<Item = &String> {
     [&names.kind, &names.list_kind].into_iter().filter(|name| !name.is_empty())
 }
 
-fn forget(owners: &mut BTreeMap<String, BTreeSet<String>>, of: &str, name: &str) {
-    if let Some(names) = owners.get_mut(of) {
-        names.remove(name);
-        if names.is_empty() {
-            owners.remove(of);
-        }
-    }
-}
-
 /// What all definitions of a group have but one.
 struct Others<'a> {
     group: &'a Group,
@@ -93,44 +107,38 @@ struct Others<'a> {
 }
 
 impl Others<'_> {
-    fn have(&self, owners: Option<&BTreeSet<String>>) -> bool {
-        owners.is_some_and(|owners| owners.iter().any(|owner| owner != self.than))
+    fn have(&self, owners: &[String]) -> bool {
+        owners.iter().any(|owner| owner != self.than)
     }
 }
 
 impl Taken for Others<'_> {
     fn has_resource(&self, name: &str) -> bool {
-        self.have(self.group.resources.get(name))
+        self.have(self.group.resources.of(name))
     }
 
     fn has_kind(&self, name: &str) -> bool {
-        self.have(self.group.kinds.get(name))
+        self.have(self.group.kinds.of(name))
     }
 }
 
 impl Group {
     /// Whether a definition has lost a name that it was given: another server, which did not know of it yet, gave the
     /// name to an older one. All servers see the same of this, and decide the same.
-    fn has_lost(
-        &self,
-        name: &str,
-        holder: &Holder,
-        owners: Option<&BTreeSet<String>>,
-        has: impl Fn(&Names) -> bool,
-    ) -> bool {
-        let others = owners.into_iter().flatten().filter(|other| *other != name);
+    fn has_lost(&self, name: &str, holder: &Holder, owners: &[String], has: impl Fn(&Names) -> bool) -> bool {
+        let others = owners.iter().filter(|other| *other != name);
         let mut others = others.filter_map(|other| Some((other, self.definitions.get(other)?)));
         others.any(|(other, of)| has(&of.accepted) && (&of.created, other.as_str()) < (&holder.created, name))
     }
 
     fn has_lost_resource(&self, name: &str, holder: &Holder, resource: &str) -> bool {
         let has = |names: &Names| resources(names).any(|other| other == resource);
-        self.has_lost(name, holder, self.resources.get(resource), has)
+        self.has_lost(name, holder, self.resources.of(resource), has)
     }
 
     fn has_lost_kind(&self, name: &str, holder: &Holder, kind: &str) -> bool {
         let has = |names: &Names| kinds(names).any(|other| other == kind);
-        self.has_lost(name, holder, self.kinds.get(kind), has)
+        self.has_lost(name, holder, self.kinds.of(kind), has)
     }
 
     /// The accepted names of a definition, without those that it has lost.
@@ -154,8 +162,8 @@ impl Group {
     /// The definitions that have a name of this one, and have lost it or made it lose it.
     fn losers(&self, name: &str) -> BTreeSet<String> {
         let Some(holder) = self.definitions.get(name) else { return BTreeSet::new() };
-        let resources = resources(&holder.accepted).filter_map(|resource| self.resources.get(resource));
-        let kinds = kinds(&holder.accepted).filter_map(|kind| self.kinds.get(kind));
+        let resources = resources(&holder.accepted).map(|resource| self.resources.of(resource));
+        let kinds = kinds(&holder.accepted).map(|kind| self.kinds.of(kind));
         let sharing: BTreeSet<&String> =
             resources.chain(kinds).filter(|owners| owners.len() > 1).flatten().collect();
         let lost = |name: &&&String| {
@@ -203,12 +211,11 @@ impl Ledger {
             if !holder.is_settled && !metadata(definition).is_terminating() {
                 open.insert(name.to_owned());
             }
-            group.enter(name, holder);
+            group.enter(name, Box::new(holder));
             open.extend(group.losers(name));
         }
-        let is_free = |name: &&String, owners: &BTreeMap<String, _>| !owners.contains_key(*name);
-        let gave_up = resources(&before.accepted).any(|name| is_free(&name, &group.resources))
-            || kinds(&before.accepted).any(|name| is_free(&name, &group.kinds));
+        let gave_up = resources(&before.accepted).any(|name| group.resources.of(name).is_empty())
+            || kinds(&before.accepted).any(|name| group.kinds.of(name).is_empty());
         if gave_up {
             let waiting = group.definitions.iter().filter(|(_, holder)| !holder.is_settled);
             open.extend(waiting.map(|(name, _)| name.clone()));

@@ -4,7 +4,12 @@ use bytes::Bytes;
 use concord_store::{Change, KeyValue};
 
 use super::*;
-use crate::{EventKind, Snapshot, kept::{LARGE_BYTES, LONGEST_WAY}, live::Live, state::State};
+use crate::{
+    EventKind, Snapshot,
+    kept::{LARGE_BYTES, LONGEST_WAY},
+    live::Live,
+    state::State,
+};
 
 const LONG: usize = 3 * LARGE_BYTES;
 

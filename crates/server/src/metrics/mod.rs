@@ -18,6 +18,7 @@ mod peers;
 mod process;
 mod queues;
 mod requests;
+mod series;
 mod slis;
 mod storage;
 mod terminations;

@@ -1,34 +1,21 @@
-use std::{
-    cell::RefCell,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::RefCell, collections::HashSet, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, StatusCode, header::CONTENT_TYPE};
 use parking_lot::RwLock;
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, Registry, exponential_buckets};
+use prometheus::Registry;
 
-use super::{counters, histograms};
+use super::{
+    registered,
+    series::{AllSeries, Series, Values},
+};
 use crate::{RequestContext, RequestInfo};
-
-/// Upstream's, made for its service levels.
-pub(super) const DURATION_BUCKETS: [f64; 23] = [
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
-    20.0, 30.0, 45.0, 60.0,
-];
 
 /// Subresources that are connections to something else.
 const CONNECT: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
 
 /// Requests by what they ask for.
 pub(crate) struct Requests {
-    total: IntCounterVec,
-    duration: HistogramVec,
-    sli_duration: HistogramVec,
-    sizes: HistogramVec,
-    /// The metrics of each combination of labels, so that a request costs one lookup and no allocation.
-    series: RwLock<HashMap<String, Arc<Series>>>,
+    series: AllSeries,
     /// What was served so far, without verbs: what else ends before a handler is asked must not be named.
     known: RwLock<HashSet<String>>,
 }
@@ -48,15 +35,6 @@ pub(crate) struct Times {
     pub(crate) whole: Duration,
     /// For its turn, and for webhooks.
     pub(crate) waited: Duration,
-}
-
-/// What requests with the same labels count in.
-struct Series {
-    /// By status code; there are few.
-    total: RwLock<Vec<(StatusCode, IntCounter)>>,
-    duration: Histogram,
-    sli_duration: Histogram,
-    sizes: Histogram,
 }
 
 impl RequestLabels {
@@ -81,6 +59,12 @@ impl RequestLabels {
         } else {
             [self.verb, "", "", "", &info.path, self.scope, ""]
         }
+    }
+
+    /// These values as they are shown.
+    fn shown<'a>(&'a self, values: [&'a str; 7]) -> Values<'a> {
+        let [verb, group, version, resource, subresource, scope, component] = values;
+        [component, self.dry_run, group, resource, scope, subresource, verb, version]
     }
 
     /// What is asked for, whatever is to be done with it.
@@ -141,50 +125,20 @@ fn dry_run(query: &str) -> &'static str {
 
 impl Requests {
     pub(super) fn new(registry: &Registry) -> Self {
-        let labels = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
-        let with_dry_run = |more: &'static [&'static str]| [&["dry_run"], &labels[..], more].concat();
-        let sizes = exponential_buckets(1000.0, 10.0, 7).expect("constant buckets are valid");
-        Self {
-            total: counters(
-                registry,
-                "apiserver_request_total",
-                "Requests answered.",
-                &with_dry_run(&["code"]),
-            ),
-            duration: histograms(
-                registry,
-                "apiserver_request_duration_seconds",
-                "How long requests took, in seconds.",
-                &DURATION_BUCKETS,
-                &with_dry_run(&[]),
-            ),
-            sli_duration: histograms(
-                registry,
-                "apiserver_request_sli_duration_seconds",
-                "How long requests took, in seconds, without waiting for webhooks and for their turn.",
-                &DURATION_BUCKETS[2..],
-                &labels,
-            ),
-            sizes: histograms(
-                registry,
-                "apiserver_response_sizes",
-                "Sizes of the answers to reads, in bytes, before compression.",
-                &sizes,
-                &labels,
-            ),
-            series: RwLock::default(),
-            known: RwLock::default(),
-        }
+        Self { series: registered(registry, AllSeries::new()), known: RwLock::default() }
     }
 
     /// Counts an answered request.
     pub(crate) fn record(&self, labels: &RequestLabels, code: StatusCode, times: Times, size: Option<u64>) {
-        let series = self.series(labels);
-        self.counter(&series, labels, code).inc();
+        let series = self.series(labels.shown(labels.values()), || {
+            self.known.write().insert(labels.target());
+        });
+        series.answered(code);
         series.duration.observe(times.whole.as_secs_f64());
-        if labels.dry_run.is_empty() {
-            series.sli_duration.observe(times.whole.saturating_sub(times.waited).as_secs_f64());
+        if !labels.dry_run.is_empty() {
+            return;
         }
+        series.sli_duration.observe(times.whole.saturating_sub(times.waited).as_secs_f64());
         if let Some(size) = size.filter(|_| labels.is_read()) {
             series.sizes.observe(size as f64);
         }
@@ -192,10 +146,9 @@ impl Requests {
 
     /// Counts a request that was ended before a handler could say that it knows what is asked for.
     pub(crate) fn drop(&self, labels: &RequestLabels, code: StatusCode) {
-        let values = self.bounded(labels);
-        self.total
-            .with_label_values(&[&[labels.dry_run], &values[..], &["apiserver", code.as_str()]].concat())
-            .inc();
+        let [verb, group, version, resource, subresource, scope] = self.bounded(labels);
+        let values = [verb, group, version, resource, subresource, scope, "apiserver"];
+        self.series(labels.shown(values), || {}).answered(code);
     }
 
     /// The labels without the component. What nobody has served yet may be made up by a client, and is not named.
@@ -207,50 +160,18 @@ impl Requests {
         }
     }
 
-    fn series(&self, labels: &RequestLabels) -> Arc<Series> {
+    /// Where requests with these labels are counted; `is_first` is told if there were none before. No allocation otherwise.
+    fn series(&self, values: Values<'_>, is_first: impl FnOnce()) -> Arc<Series> {
         thread_local! {
             static KEY: RefCell<String> = const { RefCell::new(String::new()) };
         }
         KEY.with_borrow_mut(|key| {
-            key.clear();
-            for value in labels.values() {
-                key.push_str(value);
-                key.push('\0');
-            }
-            key.push_str(labels.dry_run);
-            if let Some(series) = self.series.read().get(key.as_str()) {
-                return series.clone();
-            }
-            self.series.write().entry(key.clone()).or_insert_with(|| self.new_series(labels)).clone()
+            AllSeries::key(&values, key);
+            self.series.get(key).unwrap_or_else(|| {
+                is_first();
+                self.series.get_or_insert(key)
+            })
         })
-    }
-
-    fn new_series(&self, labels: &RequestLabels) -> Arc<Series> {
-        let values = labels.values();
-        let with_dry_run = [&[labels.dry_run], &values[..]].concat();
-        self.known.write().insert(labels.target());
-        Arc::new(Series {
-            total: RwLock::default(),
-            duration: self.duration.with_label_values(&with_dry_run),
-            sli_duration: self.sli_duration.with_label_values(&values),
-            sizes: self.sizes.with_label_values(&values),
-        })
-    }
-
-    fn counter(&self, series: &Series, labels: &RequestLabels, code: StatusCode) -> IntCounter {
-        let known = |counters: &[(StatusCode, IntCounter)]| {
-            counters.iter().find(|(known, _)| *known == code).map(|(_, counter)| counter.clone())
-        };
-        if let Some(counter) = known(&series.total.read()) {
-            return counter;
-        }
-        let values = [&[labels.dry_run], &labels.values()[..], &[code.as_str()]].concat();
-        let counter = self.total.with_label_values(&values);
-        let mut counters = series.total.write();
-        if known(&counters).is_none() {
-            counters.push((code, counter.clone()));
-        }
-        counter
     }
 }
 

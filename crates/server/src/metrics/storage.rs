@@ -3,7 +3,7 @@ use std::time::Duration;
 use concord_meta::GroupResource;
 use prometheus::{Histogram, HistogramVec, IntGaugeVec, Registry};
 
-use super::{gauges, histograms, requests::DURATION_BUCKETS};
+use super::{gauges, histograms, series::DURATION_BUCKETS};
 
 /// What is stored, and how long the store takes.
 pub(super) struct Storage {
