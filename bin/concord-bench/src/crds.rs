@@ -66,7 +66,7 @@ pub(crate) struct Crds {
     /// A process of the server, whose memory is reported; may be given several times.
     #[arg(long, value_parser = pid, value_name = "[NAME=]PID")]
     pid: Vec<Pid>,
-    /// How long after the last one is served memory is looked at again.
+    /// How long after the last one is served memory is looked at again, and after documents of OpenAPI were read.
     #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
     later: Duration,
     /// How long one request may take, and how long a definition may take to be served.
@@ -122,8 +122,10 @@ async fn measure(server: &Server, args: &Arc<Crds>, watched: &[Watched]) -> Resu
     let begun = Instant::now();
     scan::drain(connection.expect(Call::get(documents::INDEX)).await?.into_body()).await?;
     let index = begun.elapsed();
+    tokio::time::sleep(args.later).await;
     let indexed = resident()?;
     let everything = documents::read_everything(&mut connection).await?;
+    tokio::time::sleep(args.later).await;
     let resident = [before, at_once, later, indexed, resident()?];
     let documents = documents::measure(&mut connection, args).await?;
     Ok(Found { served, usable: Latency::of(&usable), index, everything, documents, resident })

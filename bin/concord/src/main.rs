@@ -24,6 +24,7 @@ mod garbage;
 mod host;
 mod kubeconfig;
 mod logging;
+mod memory;
 mod migration;
 mod overload;
 mod peers;
@@ -48,11 +49,6 @@ use std::{
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
-
-/// glibc's allocator returns little memory after bursts of large and small buffers side by side, which is
-/// what watches make.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match run() {

@@ -17,7 +17,7 @@ use crate::{
     emulation::Emulation,
     engine::Engine,
     garbage::Garbage,
-    migration, peers,
+    memory, migration, peers,
     serve::metrics::follow_size,
     upkeep,
 };
@@ -62,6 +62,7 @@ impl Running {
         migration::start(parts.migrator.clone(), audit_log, &controllers, leadership.clone()).await?;
         upkeep::start(parts, &controllers, &leadership).await?;
         follow_size(engine, metrics, &controllers).await;
+        controllers.run_also(memory::give_back).await;
         garbage.start(&parts.registry, parts.apis.clone(), &controllers, leadership).await;
         let fleet = parts.fleet.as_ref().filter(|_| shared_store);
         let announcer =
