@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use concord_encryption::seal_of;
-use concord_registry::stored_version;
-use concord_store::{Error, KeyRange, Revision, Scan, Store, why_unreadable};
+use concord_registry::{Registry, stored_version};
+use concord_store::{Error, KeyRange, Revision, Scan, why_unreadable};
 use concord_store_sealed::Keyring;
 use serde::{Deserialize, Serialize};
+
+use crate::read::read_kept;
 
 /// How many keys are read at once. Stores bound the bytes of a page themselves.
 const PAGE: usize = 500;
@@ -133,24 +135,24 @@ fn first_field(message: &[u8]) -> Option<(&[u8], &[u8])> {
 ///
 /// Those of the store.
 pub(crate) async fn census(
-    store: &dyn Store,
+    registry: &Registry,
     keyring: Option<&Keyring>,
     prefix: &Bytes,
 ) -> Result<Census, Error> {
     let mut attempts = 0;
     loop {
-        match count(store, keyring, prefix).await {
+        match count(registry, keyring, prefix).await {
             Err(Error::Compacted { .. }) if attempts < ATTEMPTS => attempts += 1,
             counted => return counted,
         }
     }
 }
 
-async fn count(store: &dyn Store, keyring: Option<&Keyring>, prefix: &Bytes) -> Result<Census, Error> {
+async fn count(registry: &Registry, keyring: Option<&Keyring>, prefix: &Bytes) -> Result<Census, Error> {
     let mut scan = Scan::new(KeyRange::prefix(prefix.clone()), PAGE);
     let mut census = Census::default();
     loop {
-        let page = store.scan_kept(scan.clone()).await?;
+        let page = read_kept(registry, scan.clone()).await?;
         for entry in &page.entries {
             *census.rows.entry(form(keyring, &entry.key, &entry.value)).or_default() += 1;
         }

@@ -30,6 +30,7 @@ mod meter;
 mod migration;
 mod pace;
 mod progress;
+mod read;
 mod rewrite;
 mod shared;
 pub mod standalone;

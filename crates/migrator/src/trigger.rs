@@ -201,7 +201,7 @@ impl Trigger {
     async fn count(&self, prefix: &Bytes) -> Result<Census, Status> {
         let registry = self.shared.registry();
         if let Some(keyring) = &self.shared.config.keyring {
-            let counted = census(registry.store().as_ref(), Some(keyring), prefix).await;
+            let counted = census(registry, Some(keyring), prefix).await;
             return counted.map_err(Status::internal_error);
         }
         // Nothing is encrypted here: what is stored is what this server has in memory.

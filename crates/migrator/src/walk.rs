@@ -18,7 +18,8 @@ use futures_util::{
 use tokio::sync::Notify;
 
 use crate::{
-    Row, census::form, load::UnderWay, pace::Pace, progress::Progress, rewrite::Outcome, shared::Shared,
+    Row, census::form, load::UnderWay, pace::Pace, progress::Progress, read::read_kept, rewrite::Outcome,
+    shared::Shared,
 };
 
 /// How many objects are read at once.
@@ -109,7 +110,7 @@ impl Walk<'_> {
 
     async fn read(&self, start: Bytes) -> Result<ScanPage, Error> {
         let range = KeyRange::prefix(self.storage.prefix.clone()).starting_at(start);
-        self.shared.registry().store().scan_kept(Scan::new(range, PAGE)).await
+        read_kept(self.shared.registry(), Scan::new(range, PAGE)).await
     }
 
     /// Writes objects, and reads the next page when few of them are left: otherwise nothing would be written meanwhile.

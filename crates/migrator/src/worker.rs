@@ -235,7 +235,7 @@ impl Worker {
     async fn count(&mut self, storage: &Storage) -> Result<(), Status> {
         "Verifying".clone_into(&mut self.progress.phase);
         let (registry, keyring) = (self.shared.registry(), self.shared.config.keyring.as_deref());
-        let counted = census(registry.store().as_ref(), keyring, &storage.prefix).await;
+        let counted = census(registry, keyring, &storage.prefix).await;
         let counted = counted.map_err(Status::internal_error)?;
         let seen = registry.replica().not_older_than(counted.revision, SEEN).await;
         seen.map_err(|error| Status::internal_error(error.to_string()))?;
