@@ -31,8 +31,8 @@ const MOST_BYTES: usize = 128 * 1024;
 /// operations that etcd takes by default.
 const MOST_OPERATIONS: usize = 32;
 
-/// After each request etcd is left alone for as long as it took, so that others find it free half of the time: they are not to
-/// notice what is done in the background. What is to be written gathers meanwhile. But not for longer than this.
+/// After each request etcd is left alone for twice as long as it took, so that others find it free two thirds of the time: they
+/// are not to notice what is done in the background. What is to be written gathers meanwhile. But not for longer than this.
 const LONGEST_REST: Duration = Duration::from_millis(20);
 
 /// How many may wait. Whoever brings more waits before.
@@ -96,7 +96,7 @@ async fn run(client: Arc<Client>, mut waiting: mpsc::Receiver<Waiting>) {
         }
         let asked = Instant::now();
         group.commit(&client).await;
-        sleep(asked.elapsed().min(LONGEST_REST)).await;
+        sleep((2 * asked.elapsed()).min(LONGEST_REST)).await;
     }
 }
 
