@@ -152,7 +152,7 @@ async fn count(registry: &Registry, keyring: Option<&Keyring>, prefix: &Bytes) -
     let mut scan = Scan::new(KeyRange::prefix(prefix.clone()), PAGE);
     let mut census = Census::default();
     loop {
-        let page = read_kept(registry, scan.clone()).await?;
+        let page = read_kept(registry.store().as_ref(), registry.replica(), scan.clone()).await?;
         for entry in &page.entries {
             *census.rows.entry(form(keyring, &entry.key, &entry.value)).or_default() += 1;
         }

@@ -110,7 +110,8 @@ impl Walk<'_> {
 
     async fn read(&self, start: Bytes) -> Result<ScanPage, Error> {
         let range = KeyRange::prefix(self.storage.prefix.clone()).starting_at(start);
-        read_kept(self.shared.registry(), Scan::new(range, PAGE)).await
+        let registry = self.shared.registry();
+        read_kept(registry.store().as_ref(), registry.replica(), Scan::new(range, PAGE)).await
     }
 
     /// Writes objects, and reads the next page when few of them are left: otherwise nothing would be written meanwhile.
