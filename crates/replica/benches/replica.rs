@@ -157,14 +157,14 @@ impl World {
     }
 }
 
-/// A value of about 20 KB, as a definition has: names and descriptions of fields.
-fn definition(revision: Revision) -> Bytes {
+/// A value of about 20 KB, as a definition has: names and descriptions of fields, which are those of `text`.
+fn definition(text: u64, revision: Revision) -> Bytes {
     let words = "the of a pod that is set by an object when its name or value can not be used for this field to list \
                  all secrets in same namespace as spec volume status resource condition defaults must controller";
     let words: Vec<&str> = words.split_whitespace().collect();
     let next =
         |n: &u64| Some(n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-    let mut numbers = std::iter::successors(Some(revision), next).map(|number| (number >> 33) as usize);
+    let mut numbers = std::iter::successors(Some(text), next).map(|number| (number >> 33) as usize);
     let mut text = format!("{{\"revision\":{revision}");
     while text.len() < 20_000 {
         let description: Vec<&str> = numbers.by_ref().take(40).map(|n| words[n % words.len()]).collect();
@@ -173,17 +173,21 @@ fn definition(revision: Revision) -> Bytes {
     text.into()
 }
 
-/// Values that the history packs.
-async fn large() {
-    let (mut world, count, keys) = (World::new(Config::default()).await, 2_000, 500);
-    let change = |revision| KeyValue { value: definition(revision), ..entry(revision % keys, revision) };
+/// How many large values there are.
+const LARGE: u64 = 500;
+
+/// Values that the history packs; `text` says what is in them at a revision.
+async fn large(how: &str, text: impl Fn(Revision) -> u64) {
+    let (mut world, count, keys) = (World::new(Config::default()).await, 2_000, LARGE);
+    let value = |revision| definition(text(revision), revision);
+    let change = |revision| KeyValue { value: value(revision), ..entry(revision % keys, revision) };
     let commit = |revision| Commit { revision, changes: vec![Change::Put(change(revision))] };
     let runs = |first| (first..first + count).map(|revision| vec![commit(revision)]).collect();
     // The first ones supersede what is small.
     world.feed(runs(world.next)).await;
     let before = world.replica.status().window_bytes;
     let rate = world.feed(runs(world.next)).await;
-    row("a change of a value of 20 KB, one per run", &format!("{:.0} µs", 1e6 / rate));
+    row(&format!("a change of a value of 20 KB, {how}, one per run"), &format!("{:.0} µs", 1e6 / rate));
     let grown = world.replica.status().window_bytes - before;
     row("what the history takes for it", &format!("{} bytes", grown / count as usize));
     let past = world.replica.at(world.next - 1 - keys).expect("in the window");
@@ -386,7 +390,8 @@ fn main() {
             fan_out().await;
         }
         if wanted("large") {
-            large().await;
+            large("of a few bytes", |revision| revision % LARGE).await;
+            large("of all of it", |revision| revision).await;
         }
     });
 }

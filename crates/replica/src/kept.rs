@@ -8,7 +8,7 @@
 //! Most of a large value is the same after a change, such as the schema of a definition that is told to be
 //! established. So it is packed with the value that came after it, whatever that one's form is by then, and what is
 //! left is about what differs. Of a value that is changed all the time only the newest is there as it is, so that the
-//! way to an old one would be long: every [`LONGEST_WAY`] values one is packed by itself.
+//! way to an old one would be long: after [`LONGEST_WAY`] of them one is packed by itself.
 //!
 //! A packed value is unpacked for whoever asks, and forgotten when nobody holds it any more: reading
 //! the past never makes it larger again for good.

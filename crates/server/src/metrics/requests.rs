@@ -135,6 +135,7 @@ impl Requests {
         });
         series.answered(code);
         series.duration.observe(times.whole.as_secs_f64());
+        // The others do not tell dry runs apart, so that only one of two series may count for them.
         if !labels.dry_run.is_empty() {
             return;
         }

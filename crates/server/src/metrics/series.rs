@@ -19,7 +19,7 @@ use prometheus::{
 };
 
 /// Upstream's, made for its service levels.
-pub(in crate::metrics) const DURATION_BUCKETS: [f64; 23] = [
+pub(super) const DURATION_BUCKETS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
     20.0, 30.0, 45.0, 60.0,
 ];
