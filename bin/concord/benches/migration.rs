@@ -1,10 +1,11 @@
 //! How fast objects get another form on a real etcd, beside what that etcd can write at all, and what clients feel of it.
 //!
 //! `cargo bench -p concord --bench migration` starts an etcd and `concord serve`, makes 20,000 ConfigMaps of 1 KiB
-//! (`CONCORD_MIGRATED_MAPS`), has them encrypted by a migration and measures, all in one run: how many writes a second the
-//! etcd takes from one client, with 8, 16 and 32 at once, before there is a server and afterwards; how many the migration
-//! did; what a get takes before and meanwhile; what it takes beside a client that writes as much to the etcd without any
-//! server, and beside one that writes 60 % of what the etcd takes; who uses the processors; and the memory of the server.
+//! (`CONCORD_MIGRATED_MAPS`), has them encrypted and decrypted by migrations and measures, all in one run: how many writes a
+//! second the etcd takes from one client, with 8, 16 and 32 at once, before there is a server and afterwards; how many each
+//! migration did; what a get takes before and meanwhile; what it takes beside a client that writes as much to the etcd without
+//! any server, in groups as migrations do and each alone, and beside one that writes 60 % of what the etcd takes; who uses the
+//! processors; and the memory of the server.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -26,7 +27,7 @@ use futures_util::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams, WatchEvent, WatchParams},
 };
 use rand::RngExt as _;
 use serde_json::json;
@@ -44,6 +45,9 @@ const AT_ONCE: usize = 16;
 /// What the etcd is asked for at once when nothing else happens.
 const WRITERS: [usize; 3] = [8, 16, 32];
 
+/// As many as migrations have under way.
+const IN_GROUPS: usize = 64;
+
 /// The part of what the etcd takes that a migration should reach.
 const WANTED: f64 = 0.6;
 
@@ -52,6 +56,9 @@ const SIZE: usize = 1024;
 
 /// Between two gets of one client.
 const PACE: Duration = Duration::from_millis(5);
+
+/// How many migrations, there and back. What a get takes at the 99th percentile is that of about ten in one of them.
+const ROUNDS: usize = 4;
 
 const PLAIN_FIRST: &str = "{identity: {}}, <key>";
 const KEY_FIRST: &str = "<key>, {identity: {}}";
@@ -62,7 +69,8 @@ async fn main() {
     let quick = !std::env::args().any(|arg| arg == "--bench");
     let asked = std::env::var("CONCORD_MIGRATED_MAPS").ok().and_then(|asked| asked.parse().ok());
     let count: usize = asked.unwrap_or(if quick { 50 } else { 20_000 });
-    let while_idle = Duration::from_secs(if quick { 1 } else { 8 });
+    let while_idle = Duration::from_secs(if quick { 1 } else { 5 });
+    let how_often = if quick { 1 } else { ROUNDS };
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("encryption.yaml");
     encrypt(&file, PLAIN_FIRST);
@@ -72,47 +80,102 @@ async fn main() {
     let client = client(directory.path()).await;
     create(&client, count).await;
     let empty = migrate(&client, "empty", "podtemplates").await;
-    let before = gets(&client, count, while_idle).await;
-    encrypt(&file, KEY_FIRST);
-    reloaded(&server).await;
-    let (stop, memory) = (Arc::new(AtomicBool::new(false)), resident(server.pid()));
-    let largest = watch_memory(server.pid(), stop.clone());
     let all = [("etcd", etcd.pid(0)), ("server", server.pid()), ("clients", std::process::id())];
-    let meanwhile = tokio::spawn(gets_until(client.clone(), count, stop.clone()));
-    let (usage, begin) = (all.map(|(_, pid)| processor_time(pid)), Instant::now());
-    let took = migrate(&client, "all", "configmaps").await;
-    let usage = shares(&all, &usage, begin.elapsed());
-    stop.store(true, Ordering::Relaxed);
-    let meanwhile = meanwhile.await.expect("no panic");
-    let largest = largest.await.expect("no panic");
-    let rate = count as f64 / took.as_secs_f64();
+    let mut rounds = Vec::new();
+    for number in 0..how_often {
+        let before = gets(&client, count, while_idle).await;
+        encrypt(&file, [KEY_FIRST, PLAIN_FIRST][number % 2]);
+        reloaded(&server, number + 1).await;
+        rounds.push(Round::run(&client, count, number, before, &all).await);
+    }
+    let rate = rate(count, &rounds);
     let mut beside = Vec::new();
-    for rate in [rate, WANTED * raw_before[0]] {
+    for (rate, together) in [(rate, true), (rate, false), (WANTED * raw_before[0], false)] {
+        let writes = Writes { rate, together };
         let (usage, begin) = (all.map(|(_, pid)| processor_time(pid)), Instant::now());
-        let (rate, took) = gets_beside_writes(&etcd, &client, count, rate, while_idle).await;
-        beside.push((rate, took, shares(&all, &usage, begin.elapsed())));
+        let (rate, took) = gets_beside_writes(&etcd, &client, count, writes, while_idle).await;
+        beside.push((Writes { rate, together }, took, shares(&all, &usage, begin.elapsed())));
     }
     let raw_after = raw(&etcd, while_idle / 2).await;
-    report(count, took, (&raw_before, &raw_after), (&before, &meanwhile));
-    println!("processors meanwhile: {usage}");
-    for (rate, took, usage) in &beside {
-        println!("a client that writes {rate:.0} a second to the etcd instead; processors: {usage}");
-        compare(&before, took);
-    }
-    println!("memory of the server: {} MiB before, {} MiB at most", memory >> 20, largest >> 20);
+    rounds.iter().for_each(|round| round.report(count));
+    report(count, &rounds, (&raw_before, &raw_after), &beside);
     println!("a migration with nothing to do: {:.3} s", empty.as_secs_f64());
 }
 
-fn report(count: usize, took: Duration, raw: (&[f64], &[f64]), gets: (&[Duration], &[Duration])) {
-    let rate = count as f64 / took.as_secs_f64();
-    println!("{count} objects of {SIZE} bytes in {:.2} s: {rate:.0} a second", took.as_secs_f64());
+/// How many objects a second, in all migrations.
+fn rate(count: usize, rounds: &[Round]) -> f64 {
+    let took: f64 = rounds.iter().map(|round| round.took.as_secs_f64()).sum();
+    (count * rounds.len()) as f64 / took
+}
+
+/// What all migrations together did, beside the etcd alone and clients that write as much to it.
+fn report(count: usize, rounds: &[Round], raw: (&[f64], &[f64]), beside: &[(Writes, Vec<Duration>, String)]) {
+    let rate = rate(count, rounds);
+    println!("all of them: {rate:.0} a second");
+    let before: Vec<Duration> = rounds.iter().flat_map(|round| round.before.iter().copied()).collect();
+    let meanwhile: Vec<Duration> = rounds.iter().flat_map(|round| round.meanwhile.iter().copied()).collect();
+    compare(&before, &meanwhile);
     for (at, (before, after)) in WRITERS.iter().zip(raw.0.iter().zip(raw.1)) {
         let share = 100.0 * rate / before.max(*after);
-        println!(
-            "etcd alone, {at} at once: {before:.0} and {after:.0} a second; the migration is {share:.0} %"
-        );
+        println!("etcd alone, {at} at once: {before:.0} and {after:.0} a second; all of them: {share:.0} %");
     }
-    compare(gets.0, gets.1);
+    for (Writes { rate, together }, took, usage) in beside {
+        let how = if *together { "in groups" } else { "each alone" };
+        println!("a client that writes {rate:.0} a second to the etcd instead, {how}; processors: {usage}");
+        compare(&before, took);
+    }
+}
+
+/// What a client writes to the etcd without any server.
+#[derive(Clone, Copy)]
+struct Writes {
+    /// In a second.
+    rate: f64,
+    /// As migrations do.
+    together: bool,
+}
+
+/// One migration of everything, and what clients felt of it.
+struct Round {
+    before: Vec<Duration>,
+    meanwhile: Vec<Duration>,
+    took: Duration,
+    processors: String,
+    /// Of the server, before it and at most.
+    memory: (usize, usize),
+}
+
+impl Round {
+    async fn run(
+        client: &Client,
+        count: usize,
+        number: usize,
+        before: Vec<Duration>,
+        all: &[(&str, u32); 3],
+    ) -> Self {
+        let (stop, memory) = (Arc::new(AtomicBool::new(false)), resident(all[1].1));
+        let largest = watch_memory(all[1].1, stop.clone());
+        let meanwhile = tokio::spawn(gets_until(client.clone(), count, stop.clone()));
+        let (usage, begin) = (all.map(|(_, pid)| processor_time(pid)), Instant::now());
+        let took = migrate(client, &format!("all-{number}"), "configmaps").await;
+        let processors = shares(all, &usage, begin.elapsed());
+        stop.store(true, Ordering::Relaxed);
+        let meanwhile = meanwhile.await.expect("no panic");
+        let memory = (memory, largest.await.expect("no panic"));
+        Self { before, meanwhile, took, processors, memory }
+    }
+
+    fn report(&self, count: usize) {
+        let Self { before, meanwhile, took, processors, memory } = self;
+        let rate = count as f64 / took.as_secs_f64();
+        println!("{count} objects of {SIZE} bytes in {:.2} s: {rate:.0} a second", took.as_secs_f64());
+        println!(
+            "  processors: {processors}; memory: {} MiB, {} MiB at most",
+            memory.0 >> 20,
+            memory.1 >> 20
+        );
+        compare(before, meanwhile);
+    }
 }
 
 /// What gets take, and take meanwhile.
@@ -121,7 +184,7 @@ fn compare(before: &[Duration], meanwhile: &[Duration]) {
         let (before, meanwhile) = (percentile(before, percent), percentile(meanwhile, percent));
         let times = meanwhile / before;
         println!(
-            "get, {percent}th percentile: {before:.2} ms, meanwhile {meanwhile:.2} ms: {times:.2} times"
+            "  get, {percent}th percentile: {before:.2} ms, meanwhile {meanwhile:.2} ms: {times:.2} times"
         );
     }
 }
@@ -159,14 +222,15 @@ async fn serve(etcd: &Cluster, data: &Path, file: &Path) -> Program {
     server
 }
 
-/// Waits until the other file is in force.
-async fn reloaded(server: &Program) {
+/// Waits until the file is in force that was written as the `times`th.
+async fn reloaded(server: &Program, times: usize) {
     let mut admin = server.admin(Protocol::Http2).await;
     loop {
         let metrics = admin.get("/metrics").await.expect("an answer").body;
         let counted = "apiserver_encryption_config_controller_automatic_reloads_total{";
         let is_success = |line: &str| line.starts_with(counted) && line.contains("status=\"success\"");
-        if metrics.lines().any(is_success) {
+        let count = metrics.lines().find(|line| is_success(line)).and_then(|line| line.rsplit_once(' '));
+        if count.is_some_and(|(_, count)| count.parse().is_ok_and(|count: f64| count as usize >= times)) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -199,15 +263,21 @@ async fn migrate(client: &Client, name: &str, resource: &str) -> Duration {
     let begin = Instant::now();
     let new = serde_json::from_value(new).expect("an object");
     all.create(&PostParams::default(), &new).await.expect("created");
+    // Nobody asks for it again and again: that would be what the gets beside it wait for.
+    let only = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let mut changes = all.watch(&only, "0").await.expect("a watch").boxed();
     loop {
-        let migration = all.get(name).await.expect("there");
+        let (WatchEvent::Added(migration) | WatchEvent::Modified(migration)) =
+            changes.next().await.expect("it has not ended").expect("a change")
+        else {
+            continue;
+        };
         let conditions = migration.data["status"]["conditions"].as_array().into_iter().flatten();
         let mut ends = conditions.filter(|known| known["type"] != "Running" && known["status"] == "True");
         if let Some(end) = ends.next() {
             assert_eq!(end["type"], "Succeeded", "{end}");
             return begin.elapsed();
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -257,26 +327,26 @@ async fn raw(etcd: &Cluster, time: Duration) -> Vec<f64> {
     rates
 }
 
-/// What gets take while a client writes to the etcd so many times a second, 8 at once at most, and how many times a second it
-/// really did. It has a thread of its own, so that gets do not wait for it in this process.
+/// What gets take while a client writes to the etcd so many times a second, 8 at once at most or in groups, and how many times a
+/// second it really did. It has a thread of its own, so that gets do not wait for it in this process.
 async fn gets_beside_writes(
     etcd: &Cluster,
     client: &Client,
     count: usize,
-    rate: f64,
+    writes: Writes,
     time: Duration,
 ) -> (f64, Vec<Duration>) {
     let config = Config { prefix: "/raw/".into(), ..Config::new(etcd.endpoints().iter().cloned()) };
     let writing = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(write_at(config, rate, time))
+        runtime.block_on(write_at(config, writes, time))
     });
     let took = gets(client, count, time).await;
     let written = tokio::task::spawn_blocking(move || writing.join().expect("no panic"));
     (written.await.expect("no panic"), took)
 }
 
-async fn write_at(config: Config, rate: f64, time: Duration) -> f64 {
+async fn write_at(config: Config, Writes { rate, together }: Writes, time: Duration) -> f64 {
     let store = EtcdStore::open(config).await.expect("a store");
     let (begin, begun) = (Instant::now(), AtomicUsize::new(0));
     let write = |writer: usize| {
@@ -287,11 +357,13 @@ async fn write_at(config: Config, rate: f64, time: Duration) -> f64 {
                 let due = begin + Duration::from_secs_f64(number as f64 / rate);
                 tokio::time::sleep_until(due.into()).await;
                 let key = format!("/raw/{writer:02}-{:03}", number % 1000);
-                store.transact(Txn::new().put(key, vec![b'x'; SIZE + 300])).await.expect("written");
+                let txn = Txn::new().put(key, vec![b'x'; SIZE + 300]);
+                store.transact(Txn { together, ..txn }).await.expect("written");
             }
         }
     };
-    stream::iter(0..WRITERS[0]).for_each_concurrent(None, write).await;
+    let at_once = if together { IN_GROUPS } else { WRITERS[0] };
+    stream::iter(0..at_once).for_each_concurrent(None, write).await;
     let rate = begun.load(Ordering::Relaxed) as f64 / begin.elapsed().as_secs_f64();
     store.shutdown().await;
     rate

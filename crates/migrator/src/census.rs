@@ -9,10 +9,10 @@ use concord_store::{Error, KeyRange, Revision, Scan, why_unreadable};
 use concord_store_sealed::Keyring;
 use serde::{Deserialize, Serialize};
 
-use crate::read::read_kept;
-
-/// How many keys are read at once. Stores bound the bytes of a page themselves.
-const PAGE: usize = 500;
+use crate::{
+    load::give_way,
+    read::{PAGE, read_kept},
+};
 
 /// How often a census starts over because what it reads was compacted away.
 const ATTEMPTS: usize = 5;
@@ -154,6 +154,7 @@ async fn count(registry: &Registry, keyring: Option<&Keyring>, prefix: &Bytes) -
     loop {
         let page = read_kept(registry.store().as_ref(), registry.replica(), scan.clone()).await?;
         for entry in &page.entries {
+            give_way();
             *census.rows.entry(form(keyring, &entry.key, &entry.value)).or_default() += 1;
         }
         census.revision = page.revision;

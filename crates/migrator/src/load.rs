@@ -23,6 +23,12 @@ const BELIEVED: Duration = Duration::from_secs(10);
 /// A read that takes longer is not waited for.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// Lets those go first who wait for this processor. Linux protects a thread from whoever wakes while it runs, for milliseconds and
+/// also if it is a nice one: so whoever goes over many objects asks between one and the next.
+pub(crate) fn give_way() {
+    std::thread::yield_now();
+}
+
 /// What is shared by all migrations of a process that write in the same way. Reads are those that any client makes: of the newest state there is,
 /// which includes waiting for the store, and for a processor.
 #[derive(Clone)]

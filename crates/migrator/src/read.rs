@@ -4,6 +4,10 @@ use bytes::Bytes;
 use concord_replica::{Replica, Snapshot};
 use concord_store::{Error, Scan, ScanPage, Store};
 
+/// How many objects are read at once. Who asks etcd for something meanwhile waits for all of them: with 400 that was 3 ms. They
+/// are written to the last one before the next are begun, so it is a multiple of how many etcd is sent together.
+pub(crate) const PAGE: usize = 128;
+
 /// The first entries of a range, as they are kept, and where to go on.
 ///
 /// etcd goes through all keys of a range, however few of them are asked for, and others wait meanwhile: beside a migration of

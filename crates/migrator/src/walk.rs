@@ -18,12 +18,15 @@ use futures_util::{
 use tokio::sync::Notify;
 
 use crate::{
-    Row, census::form, load::UnderWay, pace::Pace, progress::Progress, read::read_kept, rewrite::Outcome,
+    Row,
+    census::form,
+    load::{UnderWay, give_way},
+    pace::Pace,
+    progress::Progress,
+    read::{PAGE, read_kept},
+    rewrite::Outcome,
     shared::Shared,
 };
-
-/// How many objects are read at once.
-const PAGE: usize = 400;
 
 /// With how many of them left the next ones are read. Not with more: all of them are in memory, and what is read long before
 /// it is written may have changed by then, which takes one more attempt.
@@ -83,7 +86,10 @@ impl Walk<'_> {
             }
         };
         let keyring = self.shared.config.keyring.as_deref();
-        let is_current = |entry: &KeyValue| form(keyring, &entry.key, &entry.value) == *self.target;
+        let is_current = |entry: &KeyValue| {
+            give_way();
+            form(keyring, &entry.key, &entry.value) == *self.target
+        };
         let (current, stale): (Vec<KeyValue>, Vec<KeyValue>) = page.entries.into_iter().partition(is_current);
         let current: Vec<Bytes> = current.into_iter().map(|entry| entry.key).collect();
         if !stale.is_empty() {
@@ -205,6 +211,7 @@ impl Walk<'_> {
     }
 
     async fn write(&self, entry: KeyValue, _begun: UnderWay) -> (Bytes, Outcome) {
+        give_way();
         let key = entry.key.clone();
         let outcome = self.shared.rewrite(self.resource, entry, self.target, self.is_wanted).await;
         (key, outcome)

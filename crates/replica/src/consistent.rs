@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use concord_store::{Revision, Store};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{Error, shared::Shared};
@@ -8,17 +9,25 @@ use crate::{Error, shared::Shared};
 /// So many callers may wait for the next question to the store; further ones wait for their turn.
 const WAITING: usize = 1024;
 
+/// While answers are due to so many callers, those who come wait for one of these answers, and then share a question. With
+/// fewer it costs little to ask at once, and nobody waits twice because somebody else asked a moment before.
+const MANY: usize = 4;
+
 type Caller = oneshot::Sender<Result<Revision, Error>>;
 
 /// Asks for the store's revision on behalf of many.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker(mpsc::Sender<Caller>);
 
-/// Puts the question to the store, one at a time. All callers that wait when a question begins share
-/// its answer. Who comes later waits for the next one: the one under way may have been answered as of
-/// a moment before they came.
+/// Puts the question to the store. All callers that wait when a question begins share its answer. Who comes later waits for
+/// another one: that under way may have been answered as of a moment before they came.
 pub(crate) struct Answerer {
     callers: mpsc::Receiver<Caller>,
+    question: Question,
+}
+
+/// How new the store is.
+struct Question {
     store: Arc<dyn Store>,
     shared: Arc<Shared>,
     timeout: Duration,
@@ -26,7 +35,7 @@ pub(crate) struct Answerer {
 
 pub(crate) fn channel(store: Arc<dyn Store>, shared: Arc<Shared>, timeout: Duration) -> (Asker, Answerer) {
     let (asker, callers) = mpsc::channel(WAITING);
-    (Asker(asker), Answerer { callers, store, shared, timeout })
+    (Asker(asker), Answerer { callers, question: Question { store, shared, timeout } })
 }
 
 impl Asker {
@@ -40,14 +49,33 @@ impl Asker {
 
 impl Answerer {
     pub(crate) async fn run(mut self) {
-        let mut callers = Vec::new();
-        while self.callers.recv_many(&mut callers, WAITING).await > 0 {
-            let answer = self.ask().await;
-            for caller in callers.drain(..) {
-                // Who no longer waits needs no answer.
-                caller.send(answer.clone()).ok();
+        let mut under_way = FuturesUnordered::new();
+        let mut due = 0;
+        loop {
+            let mut callers = Vec::new();
+            tokio::select! {
+                Some(answered) = under_way.next() => due -= answered,
+                received = self.callers.recv_many(&mut callers, WAITING), if due < MANY => {
+                    if received == 0 {
+                        return;
+                    }
+                    due += received;
+                    under_way.push(self.question.put(callers));
+                }
             }
         }
+    }
+}
+
+impl Question {
+    /// Asks, and tells the callers. How many these are.
+    async fn put(&self, callers: Vec<Caller>) -> usize {
+        let (answer, count) = (self.ask().await, callers.len());
+        for caller in callers {
+            // Who no longer waits needs no answer.
+            caller.send(answer.clone()).ok();
+        }
+        count
     }
 
     async fn ask(&self) -> Result<Revision, Error> {

@@ -95,8 +95,8 @@ impl Replica {
         }
     }
 
-    /// A snapshot that has every commit answered before this call, by whichever server. Concurrent
-    /// callers share one question to the store.
+    /// A snapshot that has every commit answered before this call, by whichever server. Many concurrent
+    /// callers share questions to the store.
     ///
     /// # Errors
     ///

@@ -265,31 +265,32 @@ async fn waiting_for_a_revision_ends_with_it_or_with_the_timeout() {
 async fn concurrent_consistent_reads_share_a_question_but_never_one_already_asked() {
     let store = MemoryStore::default();
     let replica = Arc::new(started(&store, config()).await);
-    store.set_silent(true);
-    let first = tokio::spawn({
+    let ask = || {
         let replica = Arc::clone(&replica);
-        async move { replica.consistent(PATIENCE).await }
-    });
-    while store.asked() < 1 {
-        tokio::task::yield_now().await;
+        tokio::spawn(async move { replica.consistent(PATIENCE).await })
+    };
+    store.set_silent(true);
+    let mut first = Vec::new();
+    for asked in 1..=4 {
+        first.push(ask());
+        while store.asked() < asked {
+            tokio::task::yield_now().await;
+        }
     }
-    let later: Vec<_> = (0..50)
-        .map(|_| {
-            let replica = Arc::clone(&replica);
-            tokio::spawn(async move { replica.consistent(PATIENCE).await })
-        })
-        .collect();
+    let later: Vec<_> = (0..50).map(|_| ask()).collect();
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.asked(), 1, "later callers wait");
+    assert_eq!(store.asked(), 4, "few ask at once, later callers wait");
     let revision = store.put("a", "1");
     store.set_silent(false);
-    first.await.expect("no panic").expect("consistent");
+    for caller in first {
+        caller.await.expect("no panic").expect("consistent");
+    }
     for caller in later {
         assert!(caller.await.expect("no panic").expect("consistent").revision() >= revision);
     }
-    assert_eq!(store.asked(), 2, "and share the next question");
+    assert_eq!(store.asked(), 5, "and share the next question");
 }
 
 #[tokio::test(start_paused = true)]

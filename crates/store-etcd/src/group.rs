@@ -2,7 +2,11 @@
 //!
 //! Whoever writes many objects in the background would have many writes under way, and what everybody else asks of etcd
 //! waits behind them. Here they are one request at a time, with a pause after each, and with as many of them in it as gathered
-//! meanwhile. Each is a transaction inside the request, with comparisons and an outcome of its own.
+//! meanwhile: all that they compare, and all that they put. If something of it does not hold, etcd is asked which of them that
+//! concerns, and the others are sent again.
+//!
+//! Each could be a transaction inside the request instead, which etcd decides by itself. But up to 3.6 etcd does not count what
+//! these put: they would be carried out by a database that is full, and never be what fills it.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -15,24 +19,29 @@ use tokio::{
 
 use crate::{
     call::Client,
-    lease,
-    pb::etcdserverpb::{
-        RequestOp, TxnRequest, TxnResponse, request_op::Request, response_op::Response as Answered,
-    },
+    convert, lease,
+    pb::etcdserverpb::{RequestOp, TxnRequest, request_op::Request, response_op::Response as Answered},
     status::Answer,
-    txn,
+    txn::{self, DEFAULT_MAX_TXN_OPS},
 };
 
-/// How many transactions one request has at most, and how many bytes about. etcd does nothing else while it applies one.
-const MOST: usize = 32;
+/// How many transactions one request has at most, and how many bytes about. etcd does nothing else while it applies one: beside
+/// requests of 32, reads took a third longer at the 99th percentile (docs/benchmarks.md).
+const MOST: usize = 16;
 const MOST_BYTES: usize = 128 * 1024;
 
-/// A transaction with more comparisons or reads is sent alone: together with [`MOST`] they have to stay below the 128
-/// operations that etcd takes by default.
-const MOST_OPERATIONS: usize = 32;
+/// A transaction with more comparisons, writes or reads is sent alone: a request has those of all its transactions.
+const MOST_OPERATIONS: usize = DEFAULT_MAX_TXN_OPS / MOST;
 
-/// After each request etcd is left alone for twice as long as it took, so that others find it free two thirds of the time: they
-/// are not to notice what is done in the background. What is to be written gathers meanwhile. But not for longer than this.
+/// How often a request is sent, each time without those that could not happen. After that somebody else writes the same keys
+/// right now, and they are sent one by one.
+const ATTEMPTS: usize = 2;
+
+/// After each request etcd is left alone for longer than it took, by this factor, so that others find it free most of the time:
+/// they are not to notice what is done in the background. What is to be written gathers meanwhile.
+const REST: f64 = 1.25;
+
+/// The longest such pause.
 const LONGEST_REST: Duration = Duration::from_millis(20);
 
 /// How many may wait. Whoever brings more waits before.
@@ -96,13 +105,13 @@ async fn run(client: Arc<Client>, mut waiting: mpsc::Receiver<Waiting>) {
         }
         let asked = Instant::now();
         group.commit(&client).await;
-        sleep((2 * asked.elapsed()).min(LONGEST_REST)).await;
+        sleep(asked.elapsed().mul_f64(REST).min(LONGEST_REST)).await;
     }
 }
 
 /// Transactions that do not concern each other.
 ///
-/// etcd evaluates all comparisons of a request before it carries out any of it. That is as if the transactions came one
+/// All comparisons of a request are evaluated before any of it is carried out. That is as if the transactions came one
 /// after the other only if none of them writes what another one looks at.
 #[derive(Default)]
 struct Group {
@@ -132,18 +141,22 @@ impl Group {
     }
 
     async fn commit(self, client: &Client) {
-        if self.members.len() == 1 {
-            return alone(client, self.members).await;
-        }
-        let success = self.members.iter().map(|member| part(&member.txn)).collect();
-        match txn::send(client, &TxnRequest { success, ..TxnRequest::default() }).await {
-            Ok(response) => tell(self.members, &response),
-            Err(Answer::Error(error @ (Error::Unavailable { .. } | Error::OutcomeUnknown { .. }))) => {
-                self.members.into_iter().for_each(|member| member.tell(Err(error.clone())));
+        let mut members = self.members;
+        for _ in 0..ATTEMPTS {
+            if members.len() < 2 {
+                break;
             }
-            // Too much for this etcd, of which nothing happened.
-            Err(_) => alone(client, self.members).await,
+            match send_all(client, &members).await {
+                Ok(Some(committed)) => return tell_all(members, &Ok(committed)),
+                Ok(None) => members = tell_those_that_cannot_happen(client, members).await,
+                Err(Answer::Error(error @ (Error::Unavailable { .. } | Error::OutcomeUnknown { .. }))) => {
+                    return tell_all(members, &Err(error));
+                }
+                // Too much for this etcd, of which nothing happened.
+                Err(_) => break,
+            }
         }
+        alone(client, members).await;
     }
 }
 
@@ -166,20 +179,55 @@ fn request(txn: &Txn) -> TxnRequest {
     txn::request(txn, &vec![lease::NONE; txn.writes.len()])
 }
 
-fn part(txn: &Txn) -> RequestOp {
-    txn::op(Request::RequestTxn(request(txn)))
+/// Commits all of them, or none if something does not hold.
+async fn send_all(client: &Client, members: &[Waiting]) -> Result<Option<Committed>, Answer> {
+    let mut all = TxnRequest::default();
+    for own in members.iter().map(|member| request(&member.txn)) {
+        all.success.extend(own.success);
+        for compare in own.compare {
+            // They share what says that this server may write.
+            if !all.compare.contains(&compare) {
+                all.compare.push(compare);
+            }
+        }
+    }
+    let response = txn::send(client, &all).await?;
+    if !response.succeeded {
+        return Ok(None);
+    }
+    // It was applied, whatever else the answer lacks.
+    let revision = convert::revision(response.header.as_ref()).map_err(Error::outcome_unknown)?;
+    Ok(Some(Committed { revision }))
 }
 
-/// Tells each what became of it.
-fn tell(members: Vec<Waiting>, response: &TxnResponse) {
+fn tell_all(members: Vec<Waiting>, outcome: &Result<Committed, Error>) {
+    members.into_iter().for_each(|member| member.tell(outcome.clone()));
+}
+
+/// Tells those whose own comparisons do not hold, and gives back the others. With all of them etcd is not asked each time: these
+/// comparisons would be half of what it is sent beside the values.
+async fn tell_those_that_cannot_happen(client: &Client, members: Vec<Waiting>) -> Vec<Waiting> {
+    let success = members.iter().map(|member| without_writes(&member.txn)).collect();
+    let Ok(response) = txn::send(client, &TxnRequest { success, ..TxnRequest::default() }).await else {
+        // They are told when they are sent alone, at the latest.
+        return members;
+    };
     let mut parts = response.responses.iter();
+    let mut others = Vec::new();
     for member in members {
-        let outcome = match parts.next().and_then(|part| part.response.as_ref()) {
-            Some(Answered::ResponseTxn(part)) => txn::outcome(&member.txn, part, response.header.as_ref()),
-            _ => Err(Error::outcome_unknown("etcd left out what became of a part of a transaction")),
-        };
-        member.tell(outcome);
+        match parts.next().and_then(|part| part.response.as_ref()) {
+            Some(Answered::ResponseTxn(part)) if !part.succeeded => {
+                let outcome = txn::outcome(&member.txn, part, response.header.as_ref());
+                member.tell(outcome);
+            }
+            _ => others.push(member),
+        }
     }
+    others
+}
+
+fn without_writes(txn: &Txn) -> RequestOp {
+    txn::op(Request::RequestTxn(request(&Txn { writes: Vec::new(), ..txn.clone() })))
 }
 
 /// One request for each, one after the other.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How many operations an etcd takes in one transaction unless it was started with another bound.
-const DEFAULT_MAX_TXN_OPS: usize = 128;
+pub(crate) const DEFAULT_MAX_TXN_OPS: usize = 128;
 
 /// How often a lease may turn out to be gone before the cluster is called unavailable.
 const LEASE_ATTEMPTS: usize = 3;

@@ -33,7 +33,7 @@ async fn too_much_at_once_is_too_large() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_come_together_does_and_an_etcd_that_takes_less_gets_less() {
-    for (takes_groups, args) in [(true, vec![]), (false, vec!["--max-txn-ops=4".to_owned()])] {
+    for (takes_groups, args) in [(true, vec![]), (false, vec!["--max-txn-ops=1".to_owned()])] {
         let cluster = Cluster::start(Options { args, ..Options::default() }).await.expect("an etcd");
         let store = open(&cluster).await;
         let fence = put(&store, "fence", "v").await;
@@ -102,6 +102,27 @@ async fn a_full_database_may_have_taken_the_write() {
     within(store.scan(Scan::key("k0"))).await.expect("reads go on");
     let ttl = within(store.transact(Txn::new().put_with_ttl("k", "v", Duration::from_secs(60)))).await;
     assert!(matches!(ttl, Err(Error::Unavailable { .. } | Error::OutcomeUnknown { .. })), "{ttl:?}");
+}
+
+/// etcd up to 3.6 does not see what transactions in a transaction write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_database_takes_nothing_that_comes_together() {
+    let cluster = Cluster::single().await.expect("an etcd");
+    let store = open(&cluster).await;
+    let before = put(&store, "k", "v").await;
+    let write_all = || {
+        let write = |n: usize| store.transact(Txn::new().together().put(format!("k{n}"), "v"));
+        within(join_all((0..40).map(write)))
+    };
+    let alarm = |action: &str| format!(r#"{{"action":"{action}","memberID":"1","alarm":"NOSPACE"}}"#);
+    gateway(&cluster, "/v3/maintenance/alarm", &alarm("ACTIVATE")).await;
+    for answer in write_all().await {
+        let Err(Error::OutcomeUnknown { reason }) = answer else { panic!("{answer:?}") };
+        assert!(reason.contains("space"), "{reason}");
+    }
+    assert_eq!(within(store.current_revision()).await.expect("a revision"), before, "nothing was written");
+    gateway(&cluster, "/v3/maintenance/alarm", &alarm("DEACTIVATE")).await;
+    assert!(write_all().await.iter().all(Result::is_ok));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+/// What every version logs when it begins to serve.
+const SERVES: &str = "ready to serve client requests";
+
 /// How often a member is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -48,6 +51,8 @@ pub(super) struct Member {
     ports: Ports,
     tls: bool,
     log: PathBuf,
+    /// How long the log was when the process started.
+    logged_before: usize,
     process: Option<Child>,
 }
 
@@ -75,13 +80,15 @@ impl Member {
             own.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect();
         args.extend_from_slice(shared);
         let log = directory.join(format!("m{n}.log"));
-        let mut member = Self { binary: binary.to_owned(), args, ports, tls, log, process: None };
+        let mut member =
+            Self { binary: binary.to_owned(), args, ports, tls, log, logged_before: 0, process: None };
         member.restart()?;
         Ok(member)
     }
 
     pub(super) fn restart(&mut self) -> anyhow::Result<()> {
         ensure!(self.process.is_none(), "the member runs");
+        self.logged_before = self.logged().len();
         let log =
             File::options().create(true).append(true).open(&self.log).context("opening the log of etcd")?;
         let child = Command::new(&self.binary)
@@ -132,12 +139,22 @@ impl Member {
             if let Some(status) = process.try_wait()? {
                 bail!("etcd ended with {status}:\n{}", self.log_tail());
             }
-            if self.get("/health").await.is_some_and(|body| body.contains(r#""health":"true""#)) {
+            if self.serves() && self.is_healthy().await {
                 break;
             }
             sleep(POLL).await;
         }
         Ok(())
+    }
+
+    /// Whether this process said so: who answers at its port may be an etcd of somebody else, who took the port first.
+    fn serves(&self) -> bool {
+        let logged = self.logged();
+        logged.get(self.logged_before..).is_some_and(|since| String::from_utf8_lossy(since).contains(SERVES))
+    }
+
+    async fn is_healthy(&self) -> bool {
+        self.get("/health").await.is_some_and(|body| body.contains(r#""health":"true""#))
     }
 
     pub(super) async fn is_leader(&self) -> bool {
@@ -148,9 +165,13 @@ impl Member {
                 .is_some_and(|body| body.lines().any(|line| line == "etcd_server_is_leader 1"))
     }
 
+    fn logged(&self) -> Vec<u8> {
+        std::fs::read(&self.log).unwrap_or_default()
+    }
+
     /// The last lines the member logged.
     pub(super) fn log_tail(&self) -> String {
-        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = self.logged();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
