@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p concord --bench migration` starts an etcd and `concord serve`, makes 20,000 ConfigMaps of 1 KiB
 //! (`CONCORD_MIGRATED_MAPS`), has them encrypted and decrypted by migrations and measures, all in one run: how many writes a
-//! second the etcd takes from one client, with 8, 16 and 32 at once, before there is a server and afterwards; how many each
-//! migration did; what a get takes before and meanwhile; what it takes beside a client that writes as much to the etcd without
+//! second the etcd takes from one client, with 8, 16 and 32 at once, before there is a server and before each migration, since
+//! few machines are the same for minutes; how many each migration did; what a get takes before and meanwhile; what it takes beside a client that writes as much to the etcd without
 //! any server, in groups as migrations do and each alone, and beside one that writes 60 % of what the etcd takes; who uses the
 //! processors; and the memory of the server.
 
@@ -75,7 +75,7 @@ async fn main() {
     let file = directory.path().join("encryption.yaml");
     encrypt(&file, PLAIN_FIRST);
     let etcd = Cluster::single().await.expect("an etcd");
-    let raw_before = raw(&etcd, while_idle / 2).await;
+    let mut alone = vec![raw(&etcd, while_idle / 2).await];
     let server = serve(&etcd, directory.path(), &file).await;
     let client = client(directory.path()).await;
     create(&client, count).await;
@@ -83,6 +83,7 @@ async fn main() {
     let all = [("etcd", etcd.pid(0)), ("server", server.pid()), ("clients", std::process::id())];
     let mut rounds = Vec::new();
     for number in 0..how_often {
+        alone.push(raw(&etcd, while_idle / 2).await);
         let before = gets(&client, count, while_idle).await;
         encrypt(&file, [KEY_FIRST, PLAIN_FIRST][number % 2]);
         reloaded(&server, number + 1).await;
@@ -90,15 +91,14 @@ async fn main() {
     }
     let rate = rate(count, &rounds);
     let mut beside = Vec::new();
-    for (rate, together) in [(rate, true), (rate, false), (WANTED * raw_before[0], false)] {
+    for (rate, together) in [(rate, true), (rate, false), (WANTED * mean(&alone)[0], false)] {
         let writes = Writes { rate, together };
         let (usage, begin) = (all.map(|(_, pid)| processor_time(pid)), Instant::now());
         let (rate, took) = gets_beside_writes(&etcd, &client, count, writes, while_idle).await;
         beside.push((Writes { rate, together }, took, shares(&all, &usage, begin.elapsed())));
     }
-    let raw_after = raw(&etcd, while_idle / 2).await;
     rounds.iter().for_each(|round| round.report(count));
-    report(count, &rounds, (&raw_before, &raw_after), &beside);
+    report(count, &rounds, &alone, &beside);
     println!("a migration with nothing to do: {:.3} s", empty.as_secs_f64());
 }
 
@@ -108,16 +108,22 @@ fn rate(count: usize, rounds: &[Round]) -> f64 {
     (count * rounds.len()) as f64 / took
 }
 
+/// How many writes a second, for each number of them at once.
+fn mean(alone: &[Vec<f64>]) -> Vec<f64> {
+    let of = |at: usize| alone.iter().map(|rates| rates[at]).sum::<f64>() / alone.len() as f64;
+    (0..WRITERS.len()).map(of).collect()
+}
+
 /// What all migrations together did, beside the etcd alone and clients that write as much to it.
-fn report(count: usize, rounds: &[Round], raw: (&[f64], &[f64]), beside: &[(Writes, Vec<Duration>, String)]) {
+fn report(count: usize, rounds: &[Round], alone: &[Vec<f64>], beside: &[(Writes, Vec<Duration>, String)]) {
     let rate = rate(count, rounds);
     println!("all of them: {rate:.0} a second");
     let before: Vec<Duration> = rounds.iter().flat_map(|round| round.before.iter().copied()).collect();
     let meanwhile: Vec<Duration> = rounds.iter().flat_map(|round| round.meanwhile.iter().copied()).collect();
     compare(&before, &meanwhile);
-    for (at, (before, after)) in WRITERS.iter().zip(raw.0.iter().zip(raw.1)) {
-        let share = 100.0 * rate / before.max(*after);
-        println!("etcd alone, {at} at once: {before:.0} and {after:.0} a second; all of them: {share:.0} %");
+    for (at, mean) in WRITERS.iter().zip(mean(alone)) {
+        let share = 100.0 * rate / mean;
+        println!("etcd alone, {at} at once: {mean:.0} a second; all of them: {share:.0} %");
     }
     for (Writes { rate, together }, took, usage) in beside {
         let how = if *together { "in groups" } else { "each alone" };
