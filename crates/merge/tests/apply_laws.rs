@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use support::{
     thing,
-    versions::{apply, apply_with, thing_with},
+    versions::{apply, apply_with, at, manager, stored, thing_with},
 };
 
 /// Any spec whose fields all begin with a prefix where names are free, so that two can be kept apart.
@@ -114,6 +114,27 @@ proptest! {
         for manager in ["a", "b"] {
             prop_assert_eq!(owned_by(&one, manager), owned_by(&other, manager));
         }
+    }
+
+    /// It is looked for differences only if there are some: a name is one that nobody owns.
+    #[test]
+    fn an_update_that_changes_nothing_leaves_what_one_of_the_name_does(first in spec(""), second in spec("")) {
+        let entry = |name: &str, version: &str, fields: Value| json!({"manager": name, "operation": "Update",
+            "apiVersion": format!("example.com/{version}"), "fieldsType": "FieldsV1", "fieldsV1": fields});
+        let mut live = apply(None, first.clone(), "a").expect("applied");
+        live = manager("v1").update(Some(&live), stored(thing_with(second)), "b", at(2));
+        live = apply_with(Some(&live), first, "c", true).expect("applied");
+        let entries = live["metadata"]["managedFields"].as_array_mut().expect("entries");
+        entries.push(entry("of another version", "v2", json!({"f:spec": {"f:count": {}}})));
+        entries.push(entry("of one that is gone", "v9", json!({"f:spec": {"f:count": {}}})));
+        entries.push(entry("of nothing", "v1", json!({})));
+        let mut renamed = live.clone();
+        renamed["metadata"]["name"] = json!("u");
+        let update = |new: Value| manager("v1").update(Some(&live), new, "d", at(3));
+        let (same, renamed) = (update(live.clone()), update(renamed));
+        prop_assert_eq!(&same["metadata"]["managedFields"], &renamed["metadata"]["managedFields"]);
+        prop_assert!(!owned_by(&same, "of another version").is_empty());
+        prop_assert_ne!(&same["metadata"]["managedFields"], &live["metadata"]["managedFields"]);
     }
 
     #[test]

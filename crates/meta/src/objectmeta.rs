@@ -95,8 +95,8 @@ pub fn validate_create(
     let meta = Meta(metadata);
     let mut errors = Vec::new();
     let invalid = |name: &str, problems: Vec<String>| {
-        let (path, value) = (path.child(name), meta.text(name));
-        problems.into_iter().map(move |problem| Error::invalid(&path, value, problem))
+        let error = |problem| Error::invalid(&path.child(name), meta.text(name), problem);
+        problems.into_iter().map(error).collect::<Vec<_>>()
     };
     let generate = meta.text("generateName");
     if !generate.is_empty() {

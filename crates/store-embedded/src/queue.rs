@@ -35,6 +35,8 @@ pub(crate) struct Queue {
 struct Inner {
     waiting: VecDeque<Waiting>,
     closed: bool,
+    /// With how many requests the writer goes on. It is not woken before: each time would cost more than the request.
+    wake_with: usize,
 }
 
 /// A request and the room it takes, given back when it was answered.
@@ -78,14 +80,18 @@ impl Queue {
             return Err(closed());
         }
         inner.waiting.push_back(Waiting { request, _room: room, kib });
+        let is_enough = inner.waiting.len() >= inner.wake_with;
         drop(inner);
-        self.wake.notify_one();
+        if is_enough {
+            self.wake.notify_one();
+        }
         Ok(())
     }
 
     /// Waits for requests, at the longest until `deadline`, and then a little for their company.
     pub(crate) fn wait(&self, deadline: Option<Instant>, gather: Gather) -> Wakeup {
         let mut inner = self.inner.lock();
+        inner.wake_with = 1;
         while inner.waiting.is_empty() {
             if inner.closed {
                 return Wakeup::Closed;
@@ -98,6 +104,7 @@ impl Queue {
         }
         if !inner.waiting.is_empty() && inner.waiting.len() < gather.count {
             let until = Instant::now() + gather.pause;
+            inner.wake_with = gather.count;
             while inner.waiting.len() < gather.count && !inner.closed {
                 if self.wake.wait_until(&mut inner, until).timed_out() {
                     break;

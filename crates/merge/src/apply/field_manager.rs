@@ -141,7 +141,9 @@ impl<V: Versions> FieldManager<V> {
         // An object that was stored without managers is not tracked until somebody applies to it.
         let is_untracked =
             managed.managers.is_empty() && live.is_some_and(|live| !object::text(live, "uid").is_empty());
-        if !is_untracked {
+        if !is_untracked && live == Some(new) {
+            self.track_nothing(new, &mut managed)?;
+        } else if !is_untracked {
             let new = object::cow_without_managed_fields(new);
             let live = match live {
                 Some(live) => object::cow_without_managed_fields(live),
@@ -170,6 +172,16 @@ impl<V: Versions> FieldManager<V> {
                 _ => of_live(),
             },
         }
+    }
+
+    /// What an update that changes nothing makes of the managers: what it always does, without looking for differences.
+    fn track_nothing(&self, object: &Value, managed: &mut Managed) -> Result<(), String> {
+        let object = object::cow_without_managed_fields(object);
+        let object = self.typed("convert object", "to smd typed", &object, Duplicates::Allowed)?;
+        let tracked = self.updater(&self.api_version()).update_nothing(&object, managed);
+        tracked.map_err(|error| format!("failed to update ManagedFields: {error}"))?;
+        managed.cap();
+        Ok(())
     }
 
     fn track_update(

@@ -49,6 +49,13 @@ impl<V: Versions> Updater<'_, V> {
         Ok(comparison.changed())
     }
 
+    /// The same if nothing changed.
+    pub(super) fn update_nothing(&self, live: &Typed<'_, V::Type>, managed: &mut Managed) -> Result<()> {
+        self.reconcile(live, managed)?;
+        managed.managers.retain(|_, owned| !owned.fields.is_empty());
+        Ok(())
+    }
+
     /// Merges a configuration into the live object; the fields it names become the manager's. Returns the
     /// object, or `None` if it did not change.
     pub(super) fn apply(

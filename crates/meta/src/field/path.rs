@@ -30,8 +30,14 @@ impl Path {
     /// A field of this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        let dot = if self.0.is_empty() { "" } else { "." };
-        Self(format!("{}{dot}{name}", self.0))
+        // Validation makes the paths of all fields that it looks at, which are hardly ever wrong.
+        let mut path = String::with_capacity(self.0.len() + 1 + name.len());
+        path.push_str(&self.0);
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+        Self(path)
     }
 
     /// An item of this list.

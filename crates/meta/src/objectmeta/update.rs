@@ -53,20 +53,22 @@ fn no_new_finalizers(new: Meta<'_>, old: Meta<'_>, path: &Path) -> Option<Error>
     })
 }
 
-fn immutable(new: Meta<'_>, old: Meta<'_>, path: &Path) -> Vec<Error> {
+fn immutable<'a>(new: Meta<'a>, old: Meta<'a>, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
-    let mut check = |name: &str, same: bool, value: BadValue| {
-        if !same {
-            errors.push(Error::invalid(&path.child(name), value, "field is immutable"));
-        }
+    let mut refuse = |name: &str, value: BadValue| {
+        errors.push(Error::invalid(&path.child(name), value, "field is immutable"));
     };
-    for name in ["name", "namespace"] {
-        check(name, new.text(name) == old.text(name), new.text(name).into());
+    for name in ["name", "namespace", "uid"] {
+        let value = new.text(name);
+        if value != old.text(name) {
+            refuse(name, if name == "uid" { BadValue::named(value) } else { value.into() });
+        }
     }
-    check("uid", new.text("uid") == old.text("uid"), BadValue::named(new.text("uid")));
     for name in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let value = |meta: Meta<'_>| meta.0.get(name).cloned().unwrap_or_default();
-        check(name, value(new) == value(old), BadValue::verbatim(go::json(&value(new))));
+        let value = |meta: Meta<'a>| meta.0.get(name).unwrap_or(&Value::Null);
+        if value(new) != value(old) {
+            refuse(name, BadValue::verbatim(go::json(value(new))));
+        }
     }
     errors
 }
