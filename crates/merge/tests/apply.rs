@@ -233,6 +233,9 @@ fn versions_meet_in_the_middle() {
     live["metadata"].as_object_mut().expect("an object").remove("namespace");
     let error = manager("v2").apply(Some(&live), request("b", false)).expect_err("a conflict");
     assert_eq!(error.message(), "Apply failed with 1 conflict: conflict with \"a\": .spec.replicas");
+    // Who changes nothing in one version takes nothing from those who wrote another.
+    let unchanged = manager("v2").update(Some(&live), live.clone(), "b", at(2));
+    assert_eq!(owners(&unchanged), ["Apply a: .spec.replicas"]);
     // The same manager moves on to the new version without a conflict with itself.
     let moved = manager("v2").apply(Some(&live), request("a", false)).expect("applied");
     assert_eq!(moved["spec"], json!({"count": 2}));
@@ -242,6 +245,8 @@ fn versions_meet_in_the_middle() {
     obsolete["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v0");
     let forgotten = manager("v2").apply(Some(&obsolete), request("b", false)).expect("applied");
     assert_eq!(owners(&forgotten), ["Apply b: .spec.count"]);
+    let forgotten = manager("v2").update(Some(&obsolete), obsolete.clone(), "b", at(2));
+    assert_eq!(owners(&forgotten), [""; 0]);
 }
 
 #[test]

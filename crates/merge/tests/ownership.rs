@@ -68,7 +68,12 @@ fn comparing_tells_what_came_went_and_changed() {
     assert_eq!(paths(&comparison.removed), [".spec.extra.y.z", ".spec.tags[=\"a\"]"]);
     assert_eq!(paths(&comparison.modified), [".spec.extra.x", ".spec.extra.y"]);
     assert_eq!(paths(&comparison.added), [".spec.tags[=\"c\"]"]);
-    assert_eq!(compare(&old, &old, &ty).expect("comparable"), concord_merge::typed::Comparison::default());
+    let twice =
+        json!({"spec": {"tags": ["a", "a"], "containers": [{"name": "c", "image": "1"}, {"name": "c"}]}});
+    for same in [old, new, twice] {
+        let comparison = compare(&same, &same, &ty).expect("comparable");
+        assert_eq!(comparison, concord_merge::typed::Comparison::default(), "{same}");
+    }
 }
 
 #[test]
