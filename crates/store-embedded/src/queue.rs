@@ -150,3 +150,63 @@ impl Inner {
 pub(crate) fn closed() -> Error {
     Error::unavailable("the store is closed")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Longer than any test may take.
+    const NEVER: Duration = Duration::from_secs(3600);
+
+    async fn push(queue: &Queue, times: usize) {
+        for _ in 0..times {
+            let request = Request::Compact { revision: 1, answer: oneshot::channel().0 };
+            queue.push(request, 0).await.expect("it is open");
+        }
+    }
+
+    /// A writer that waits for one request and then for three, and says how many it got each time.
+    fn writer(queue: Arc<Queue>) -> mpsc::Receiver<Option<usize>> {
+        let (said, heard) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut gather = Gather::default();
+            loop {
+                let got = match queue.wait(None, gather) {
+                    Wakeup::Work(waiting) => Some(waiting.len()),
+                    Wakeup::Closed => None,
+                };
+                if said.send(got).is_err() || got.is_none() {
+                    return;
+                }
+                gather = Gather { count: 3, pause: NEVER };
+            }
+        });
+        heard
+    }
+
+    #[tokio::test]
+    async fn the_writer_goes_on_with_the_first_or_with_as_many_as_it_waits_for() {
+        let queue = Arc::new(Queue::new());
+        let heard = writer(queue.clone());
+        push(&queue, 1).await;
+        assert_eq!(heard.recv(), Ok(Some(1)));
+        for _ in 0..2 {
+            push(&queue, 3).await;
+            assert_eq!(heard.recv(), Ok(Some(3)));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_company_does_not_outlive_the_queue() {
+        let queue = Arc::new(Queue::new());
+        let heard = writer(queue.clone());
+        push(&queue, 1).await;
+        assert_eq!(heard.recv(), Ok(Some(1)));
+        push(&queue, 2).await;
+        queue.close();
+        assert_eq!(heard.recv(), Ok(Some(2)));
+        assert_eq!(heard.recv(), Ok(None));
+    }
+}
