@@ -116,7 +116,7 @@ proptest! {
         }
     }
 
-    /// It is looked for differences only if there are some: a name is one that nobody owns.
+    /// Without any difference nothing is compared. A change of the name, which nobody owns, goes the long way.
     #[test]
     fn an_update_that_changes_nothing_leaves_what_one_of_the_name_does(first in spec(""), second in spec("")) {
         let entry = |name: &str, version: &str, fields: Value| json!({"manager": name, "operation": "Update",

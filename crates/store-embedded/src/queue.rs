@@ -35,7 +35,7 @@ pub(crate) struct Queue {
 struct Inner {
     waiting: VecDeque<Waiting>,
     closed: bool,
-    /// With how many requests the writer goes on. It is not woken before: each time would cost more than the request.
+    /// With how many requests the writer goes on. Woken for each of them, it would only look, and wait again.
     wake_with: usize,
 }
 
@@ -167,12 +167,11 @@ mod tests {
         }
     }
 
-    /// A writer that waits for one request and then for three, and says how many it got each time.
+    /// A writer that waits in turns for one request and for three, and says how many it got each time.
     fn writer(queue: Arc<Queue>) -> mpsc::Receiver<Option<usize>> {
         let (said, heard) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut gather = Gather::default();
-            loop {
+            for gather in [Gather::default(), Gather { count: 3, pause: NEVER }].into_iter().cycle() {
                 let got = match queue.wait(None, gather) {
                     Wakeup::Work(waiting) => Some(waiting.len()),
                     Wakeup::Closed => None,
@@ -180,7 +179,6 @@ mod tests {
                 if said.send(got).is_err() || got.is_none() {
                     return;
                 }
-                gather = Gather { count: 3, pause: NEVER };
             }
         });
         heard
@@ -190,11 +188,12 @@ mod tests {
     async fn the_writer_goes_on_with_the_first_or_with_as_many_as_it_waits_for() {
         let queue = Arc::new(Queue::new());
         let heard = writer(queue.clone());
-        push(&queue, 1).await;
-        assert_eq!(heard.recv(), Ok(Some(1)));
-        for _ in 0..2 {
-            push(&queue, 3).await;
-            assert_eq!(heard.recv(), Ok(Some(3)));
+        // Often enough for the writer to wait already, at some time, when the first of them comes.
+        for _ in 0..500 {
+            for count in [1, 3] {
+                push(&queue, count).await;
+                assert_eq!(heard.recv(), Ok(Some(count)));
+            }
         }
     }
 

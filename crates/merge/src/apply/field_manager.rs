@@ -141,15 +141,17 @@ impl<V: Versions> FieldManager<V> {
         // An object that was stored without managers is not tracked until somebody applies to it.
         let is_untracked =
             managed.managers.is_empty() && live.is_some_and(|live| !object::text(live, "uid").is_empty());
-        if !is_untracked && live == Some(new) {
-            self.track_nothing(new, &mut managed)?;
-        } else if !is_untracked {
-            let new = object::cow_without_managed_fields(new);
-            let live = match live {
-                Some(live) => object::cow_without_managed_fields(live),
-                None => Cow::Owned(self.versions.empty()),
-            };
-            self.track_update(&live, &new, &mut managed, manager, now)?;
+        match live {
+            _ if is_untracked => {}
+            Some(live) if live == new => self.track_nothing(new, &mut managed)?,
+            _ => {
+                let new = object::cow_without_managed_fields(new);
+                let live = match live {
+                    Some(live) => object::cow_without_managed_fields(live),
+                    None => Cow::Owned(self.versions.empty()),
+                };
+                self.track_update(&live, &new, &mut managed, manager, now)?;
+            }
         }
         Ok(managed.encode())
     }
