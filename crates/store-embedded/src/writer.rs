@@ -36,7 +36,7 @@ const DELETE_WHEN_IDLE: usize = 1024;
 const RECLAIM_PAGES: u32 = 512;
 /// Smaller files are not worth shrinking, in pages.
 const RECLAIM_MIN_PAGES: i64 = 4096;
-/// A batch waits for as many requests as the last one had, for a quarter of the time that one took, but
+/// A batch waits for as many urgent requests as the last one had, for a quarter of the time that one took, but
 /// no longer than this.
 const GATHER_AT_MOST: Duration = Duration::from_millis(1);
 /// When to try again after the file could not be written, a full disk for example.
@@ -104,7 +104,8 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let mut gather = Gather::default();
         while let Wakeup::Work(waiting) = self.shared.queue.wait(self.wake_at(), gather) {
-            let (count, begun) = (waiting.len(), Instant::now());
+            let count = waiting.iter().filter(|waiting| waiting.is_urgent).count();
+            let begun = Instant::now();
             self.round(waiting);
             gather = Gather { count, pause: (begun.elapsed() / 4).min(GATHER_AT_MOST) };
         }

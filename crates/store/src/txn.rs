@@ -103,8 +103,8 @@ pub struct Txn {
     /// Whether what it puts with a time to live may be refreshed, see [`crate::Store::refresh`]. Other keys may share one
     /// time to live, where that is cheaper.
     pub refreshable: bool,
-    /// Whether it may take one revision together with others of which that is true as well, where that is cheaper. Each is
-    /// still decided by its own comparisons, as if they came one after the other.
+    /// Whether it may wait a moment for others of which that is true as well, and take one revision together with them, where
+    /// that is cheaper. Each is still decided by its own comparisons, as if they came one after the other.
     pub together: bool,
 }
 
