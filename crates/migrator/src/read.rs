@@ -1,20 +1,12 @@
 //! Reading what is kept, a part at a time.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use concord_replica::{Replica, Snapshot};
 use concord_store::{Error, Scan, ScanPage, Store};
-use tokio::time::{Instant, sleep};
 
 /// How many objects are read at once. Who asks etcd for something meanwhile waits for all of them: with 400 that was 3 ms. They
 /// are written to the last one before the next are begun, so it is a multiple of how many etcd is sent together.
 pub(crate) const PAGE: usize = 128;
-
-/// A part that took so long is followed by a pause that is as long, but not longer than this: who reads everything would
-/// keep etcd busy otherwise, and gets of others wait (docs/benchmarks.md).
-const NOTICEABLE: Duration = Duration::from_micros(500);
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// The first entries of a range, as they are kept, and where to go on.
 ///
@@ -27,19 +19,9 @@ pub(crate) async fn read_kept(
     mut scan: Scan,
 ) -> Result<ScanPage, Error> {
     let next = replica.newest().ok().and_then(|known| cut(&mut scan, &known));
-    let begin = Instant::now();
     let mut page = store.scan_kept(scan).await?;
-    let pause = pause(begin.elapsed());
     page.resume = page.resume.or(next);
-    if page.resume.is_some() && !pause.is_zero() {
-        sleep(pause).await;
-    }
     Ok(page)
-}
-
-/// After a part that took so long.
-fn pause(took: Duration) -> Duration {
-    if took < NOTICEABLE { Duration::ZERO } else { took.min(LONGEST_PAUSE) }
 }
 
 /// Leaves the part to be read now, and tells where the rest begins.
@@ -65,14 +47,6 @@ mod tests {
             revision = store.transact(Txn::new().put(name, "v")).await.expect("written").revision;
         }
         revision
-    }
-
-    #[test]
-    fn a_store_that_is_kept_busy_is_left_alone_for_as_long() {
-        let micros = Duration::from_micros;
-        for (took, expected) in [(0, 0), (499, 0), (500, 500), (3_000, 3_000), (90_000, 20_000)] {
-            assert_eq!(pause(micros(took)), micros(expected), "{took}");
-        }
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ const BATCH_KIB: usize = 8 * 1024;
 
 /// A batch of nothing but what is done in the background begins with so many requests, or when it has waited so long for
 /// them. With fewer in each batch there are more batches, and everybody else is interrupted more often (docs/benchmarks.md).
+/// They are no more than a migration has under way from its beginning: otherwise it would wait each time.
 const COMPANY: usize = 48;
 const COMPANY_PAUSE: Duration = Duration::from_millis(1);
 
